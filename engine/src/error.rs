@@ -1,0 +1,78 @@
+//! What can go wrong: [`GraphError`] for a graph that breaks its invariants, [`Error`] for everything else.
+
+use bytesize::ByteSize;
+use thiserror::Error;
+
+/// An invariant of [`Csr`](crate::graph::Csr) or [`BalancedCsr`](crate::graph::BalancedCsr) that does not hold.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum GraphError {
+    #[error("row offsets are empty, a graph of n vertices has n + 1 of them")]
+    NoRowOffsets,
+    #[error("{num_vertices} vertices are more than 32-bit ids can name (4294967295)")]
+    TooManyVertices { num_vertices: u64 },
+    #[error("row offsets run from {first} to {last}, not from 0 to the number of edges ({num_edges})")]
+    RowOffsetEnds { first: u64, last: u64, num_edges: u64 },
+    #[error("row {row} ends before it begins")]
+    RowOffsetFalls { row: u64 },
+    #[error("edge {edge} leads to column {column}, the graph has {num_vertices} vertices")]
+    ColumnOutOfRange { edge: u64, column: u64, num_vertices: u64 },
+    #[error("{num_weights} weights for {num_edges} edges")]
+    WeightCount { num_weights: u64, num_edges: u64 },
+    #[error("{chunk_edges} edges a chunk is not a power of two")]
+    ChunkEdges { chunk_edges: u32 },
+    #[error("a {rows} x {columns} matrix is not a graph, its rows and columns must be the same vertices")]
+    NotSquare { rows: u64, columns: u64 },
+}
+
+/// Why the engine could not be built or a run did not finish.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum Error {
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    #[error("page size {} is not a power of two from 4 KiB to 1 MiB", ByteSize::b(*bytes))]
+    PageSize { bytes: u64 },
+    #[error("{chunk_edges} edges a chunk: must be a power of two of at most {most}, the edges of a page")]
+    ChunkEdges { chunk_edges: u32, most: u32 },
+    #[error(
+        "{} of device memory are too little for {access} access, the least that would do is {}",
+        ByteSize::b(*budget_bytes), ByteSize::b(*least_bytes)
+    )]
+    BudgetTooSmall { access: &'static str, budget_bytes: u64, least_bytes: u64 },
+    #[error("source {source_vertex} is out of range, the graph has {num_vertices} vertices (0 to n - 1)")]
+    SourceOutOfRange { source_vertex: u64, num_vertices: u64 },
+    #[error("target {target} is out of range, the graph has {num_vertices} vertices (0 to n - 1)")]
+    TargetOutOfRange { target: u64, num_vertices: u64 },
+    #[error("SSSP needs weights that are not negative, edge {edge} weighs {weight}")]
+    NegativeWeight { edge: u64, weight: f64 },
+    #[error("SSSP needs finite weights, edge {edge} weighs {weight}")]
+    NonFiniteWeight { edge: u64, weight: f64 },
+    #[error("the graph was prepared for other work, {missing} was not among it")]
+    NotPrepared { missing: &'static str },
+    #[error("{num_threads} threads are not possible, use 1 to {most}")]
+    Threads { num_threads: usize, most: usize },
+    #[error("cannot start the threads of the CPU device")]
+    StartThreads(#[source] rayon::ThreadPoolBuildError),
+    #[error("cannot allocate {} of {what}", ByteSize::b(*bytes))]
+    OutOfMemory { what: &'static str, bytes: u64 },
+    #[error(transparent)]
+    Paging(#[from] PagingError),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The first failure that a kernel met, as its error slot recorded it.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum PagingError {
+    #[error("page {page} did not arrive within {waited_ms} ms")]
+    StuckFault { page: u64, waited_ms: u64 },
+    #[error("no frame became free for page {page} within {waited_ms} ms")]
+    NoFreeFrame { page: u64, waited_ms: u64 },
+    #[error("edge {edge} leads to column {column}, the graph has {num_vertices} vertices: the graph is damaged")]
+    ColumnOutOfRange { edge: u64, column: u64, num_vertices: u64 },
+}
