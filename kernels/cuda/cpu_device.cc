@@ -1,0 +1,43 @@
+// The CPU device: the same device code, a thread a warp. Compiled with one lane for the product and, for tests, with
+// the 32 lanes of emulated_warp.cc.
+#include "bfs.cuh"
+#include "connected_components.cuh"
+#include "layout_asserts.cuh"
+#include "sssp.cuh"
+
+#if GPUVM_LANES == 32
+#include "emulated_warp.cuh"
+#endif
+
+namespace {
+
+using namespace gpuvm;
+
+// Runs `kernel` on every lane of this thread's warp.
+template <class Args>
+void run_warp(void (*kernel)(Warp&, const Args&), const void* args, u32 warp, u32 num_warps) {
+#if GPUVM_LANES == 1
+  Warp only{0, warp, num_warps, nullptr, {}};
+  kernel(only, *static_cast<const Args*>(args));
+#else
+  run_emulated_warp(
+      [](Warp& lane, const void* kernel, const void* args) {
+        reinterpret_cast<void (*)(Warp&, const Args&)>(const_cast<void*>(kernel))(lane, *static_cast<const Args*>(args));
+      },
+      reinterpret_cast<const void*>(kernel), args, warp, num_warps);
+#endif
+}
+
+}  // namespace
+
+#define GPUVM_SYMBOL(name) GPUVM_CONCATENATE(GPUVM_CONCATENATE(gpuvm_lanes_, GPUVM_LANES), _##name)
+#define GPUVM_KERNEL(name, Args)                                                                                \
+  extern "C" void GPUVM_SYMBOL(name)(const void* args, unsigned warp, unsigned num_warps) {                      \
+    run_warp<Args>([](Warp& w, const Args& a) { name(w, a); }, args, warp, num_warps);                           \
+  }
+
+GPUVM_KERNEL(bfs_step, BfsArgs)
+GPUVM_KERNEL(sssp_step, SsspArgs)
+GPUVM_KERNEL(sssp_parents, SsspParentsArgs)
+GPUVM_KERNEL(components_link, ComponentsArgs)
+GPUVM_KERNEL(components_compress, ComponentsArgs)

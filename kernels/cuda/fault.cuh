@@ -1,0 +1,91 @@
+// A page fault from beginning to end, by the warp that takes it: no host, no driver, no other warp.
+#pragma once
+
+#include "frame_pool.cuh"
+
+GPUVM_NAMESPACE_BEGIN
+
+// What a fault needs to know of the run.
+struct Paging {
+  PageTableView table;
+  FramePoolView pool;
+  u64 error;
+  u64 stuck_after_ns;
+};
+
+// Transport `direct`: the warp itself copies the page from host memory, 16 bytes a lane and 4 loads in flight a lane.
+// The end of an array that does not fill its last page is copied in 16-byte pieces and then bytes.
+GPUVM_DEVICE void fetch_page([[maybe_unused]] const Warp& warp, u8* frame, const u8* host, u64 size_bytes) {
+#if GPUVM_LANES == 1
+  __builtin_memcpy(frame, host, size_bytes);
+#else
+  constexpr u64 kStride = u64(kLanes) * 16;
+  u64 at = u64(warp.lane) * 16;
+  for (; at + 3 * kStride + 16 <= size_bytes; at += 4 * kStride) {
+    const Bytes16 a = load_bytes16(host + at);
+    const Bytes16 b = load_bytes16(host + at + kStride);
+    const Bytes16 c = load_bytes16(host + at + 2 * kStride);
+    const Bytes16 d = load_bytes16(host + at + 3 * kStride);
+    store_bytes16(frame + at, a);
+    store_bytes16(frame + at + kStride, b);
+    store_bytes16(frame + at + 2 * kStride, c);
+    store_bytes16(frame + at + 3 * kStride, d);
+  }
+  for (; at + 16 <= size_bytes; at += kStride) store_bytes16(frame + at, load_bytes16(host + at));
+  for (u64 tail = size_bytes / 16 * 16 + warp.lane; tail < size_bytes; tail += kLanes) frame[tail] = host[tail];
+#endif
+}
+
+// Takes `lanes` references to `page` of `array` and returns the address of its frame, after fetching it if need be;
+// null if the run was stopped. All lanes call it with the same page.
+GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const ArrayView& array, u64 page, u32 lanes) {
+  constexpr u64 kWon = u64(1) << 32;
+  u64 outcome = kNoFrame;  // the frame, with kWon if this warp must fill it
+  if (warp.leads()) {
+    Wait wait{paging.error, paging.stuck_after_ns, kErrorStuckFault, page};
+    warp.stats.coalesced += lanes - 1;
+    const u64 seen = add_references(paging.table, page, lanes);
+    if (page_state(seen) == kPageResident) {
+      ++warp.stats.hits;
+      outcome = page_frame(seen);
+      if (paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
+        or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
+    } else if (begin_fault(paging.table, page, seen)) {
+      ++warp.stats.faults;
+      wait.code = kErrorNoFreeFrame;
+      outcome = claim_frame(warp, paging.table, paging.pool, page, wait);
+      if (outcome != kNoFrame) outcome |= kWon;
+    } else {
+      ++warp.stats.coalesced;
+      const u64 entry = wait_resident(paging.table, page, wait);
+      if (entry != 0) outcome = page_frame(entry);
+    }
+  }
+  outcome = warp.broadcast(outcome);
+  warp.sync();  // a shuffle orders no memory: this lets the other lanes read what the leader acquired
+  if (outcome == kNoFrame) return nullptr;
+  u8* frame = frame_address(paging.table, paging.pool, outcome & kPageFrameMask);
+  if (outcome & kWon) {
+    const u64 at = (page - array.first_page) << paging.table.page_shift;
+    const u64 page_bytes = u64(1) << paging.table.page_shift;
+    const u64 size_bytes = array.size_bytes - at < page_bytes ? array.size_bytes - at : page_bytes;
+    fetch_page(warp, frame, pointer<const u8>(array.address) + at, size_bytes);
+    warp.sync();  // orders the stores of all lanes before the leader's release
+    if (warp.leads()) {
+      warp.stats.bytes_in += size_bytes;
+      if (paging.table.flags & kPageTableEvicts)
+        store_relaxed(pointer<u64>(paging.pool.owners) + (outcome & kPageFrameMask), page);
+      publish(paging.table, page, u32(outcome & kPageFrameMask));
+    }
+    warp.sync();
+  }
+  return frame;
+}
+
+// Gives back what acquire_page took, after the last read of all lanes.
+GPUVM_DEVICE void release_page(const Warp& warp, const Paging& paging, u64 page, u32 lanes) {
+  warp.sync();
+  if (warp.leads()) remove_references(paging.table, page, lanes);
+}
+
+GPUVM_NAMESPACE_END

@@ -1,0 +1,35 @@
+// The frames, taken in the order of a ring (the paper's FIFO). A frame whose page is in use is skipped, not waited
+// for. At most two frames a warp cannot be evicted at any time: that of the page it reads and that of the page it
+// fetches. A warp that claims reads at most one, so with two frames a warp a claim succeeds in the end (the host
+// refuses fewer).
+#pragma once
+
+#include "page_table.cuh"
+
+GPUVM_NAMESPACE_BEGIN
+
+constexpr u64 kNoFrame = ~u64(0);
+
+// A frame that is the caller's alone, after eviction of the page in it; kNoFrame if the run was stopped.
+GPUVM_DEVICE u64 claim_frame(Warp& warp, const PageTableView& table, const FramePoolView& pool, u64 page, Wait wait) {
+  u64* owners = pointer<u64>(pool.owners);
+  if (!(table.flags & kPageTableEvicts)) return page;  // every page has a frame of its own
+  for (u64 tried = 0;; ++tried) {
+    // The ring has turned twice (once to clear accessed bits, once to evict) and every frame was in use: pause.
+    if (tried != 0 && tried % (u64(2) * pool.num_frames) == 0 && !wait.again()) return kNoFrame;
+    const u64 ticket = add_relaxed(pointer<u64>(pool.hand), 1);
+    const u32 frame = u32(ticket % pool.num_frames);
+    if (ticket < pool.num_frames) return frame;  // never used before, and no other claim has this ticket
+    const u64 owner = load_relaxed(&owners[frame]);
+    if (owner == kNoPage || !evict(table, owner, frame, pool.policy == kEvictionClock)) continue;
+    store_relaxed(&owners[frame], kNoPage);
+    ++warp.stats.evictions;
+    return frame;
+  }
+}
+
+GPUVM_DEVICE u8* frame_address(const PageTableView& table, const FramePoolView& pool, u64 frame) {
+  return pointer<u8>(pool.frames + (frame << table.page_shift));
+}
+
+GPUVM_NAMESPACE_END

@@ -1,0 +1,185 @@
+// The structs and packed words that Rust and device code share: src/layout.rs says what each field means, and
+// layout_asserts.cuh, written by build.rs, checks that both sides agree on every offset.
+#pragma once
+
+// NVRTC brings no standard headers, so the fixed-width integers are spelled out.
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+
+// A thread of the CPU device stands for a warp of GPUVM_LANES lanes: one in the product, 32 in tests. The number is
+// part of the namespace, so that both builds can live in one program.
+#if defined(__CUDACC_RTC__) || defined(__CUDACC__)
+#define GPUVM_LANES 32
+#define GPUVM_DEVICE __device__ __forceinline__
+#else
+#ifndef GPUVM_LANES
+#define GPUVM_LANES 1
+#endif
+#define GPUVM_DEVICE inline
+#endif
+#if defined(__CUDACC_RTC__)
+#define GPUVM_OFFSETOF(type, field) __INTADDR__(&((type*)0)->field)
+#else
+#define GPUVM_OFFSETOF(type, field) __builtin_offsetof(type, field)
+#endif
+#define GPUVM_CONCATENATE_(a, b) a##b
+#define GPUVM_CONCATENATE(a, b) GPUVM_CONCATENATE_(a, b)
+#define GPUVM_NAMESPACE_BEGIN \
+  namespace gpuvm {           \
+  inline namespace GPUVM_CONCATENATE(lanes_, GPUVM_LANES) {
+#define GPUVM_NAMESPACE_END \
+  }                         \
+  }
+
+GPUVM_NAMESPACE_BEGIN
+
+// Page entry:  63 62   58       57    56        55 ... 32    31 ... 0
+//              state   unused   dirty accessed  references   frame
+constexpr u64 kPageAbsent = 0;
+constexpr u64 kPageFaulting = 1;
+constexpr u64 kPageResident = 2;
+constexpr u64 kPageStateShift = 62;
+constexpr u64 kPageDirtyBit = u64(1) << 57;
+constexpr u64 kPageAccessedBit = u64(1) << 56;
+constexpr u64 kPageReferenceShift = 32;
+constexpr u64 kPageReferenceMask = u64(0xFFFFFF) << 32;
+constexpr u64 kPageFrameMask = 0xFFFFFFFF;
+
+constexpr u64 kPageTableEvicts = 1;
+constexpr u64 kEvictionFifo = 0;
+constexpr u64 kEvictionClock = 1;
+constexpr u64 kNoPage = ~u64(0);
+
+constexpr u64 kErrorStuckFault = 1;
+constexpr u64 kErrorNoFreeFrame = 2;
+constexpr u64 kErrorColumnOutOfRange = 3;
+constexpr u64 kErrorCancelled = 4;
+
+constexpr u64 kWeightUnit = 0;
+constexpr u64 kWeightHash = 1;
+constexpr u64 kWeightU8 = 2;
+constexpr u64 kWeightU16 = 3;
+constexpr u64 kWeightU32 = 4;
+constexpr u64 kWeightF32 = 5;
+constexpr u64 kWeightF64 = 6;
+
+constexpr u64 kScanRows = 0;
+constexpr u64 kScanChunks = 1;
+constexpr u64 kScanSegments = 2;
+
+constexpr u64 kParentsNearer = 0;
+constexpr u64 kParentsTied = 1;
+
+struct ErrorSlot {
+  u32 code;
+  u32 reserved;
+  u64 subject;
+  u64 detail;
+};
+
+struct PageTableView {
+  u64 entries;
+  u32 flags;
+  u32 page_shift;
+};
+
+struct FramePoolView {
+  u64 frames;
+  u64 owners;
+  u64 hand;
+  u32 num_frames;
+  u32 policy;
+};
+
+struct ArrayView {
+  u64 address;
+  u64 size_bytes;
+  u64 first_page;
+};
+
+struct GraphView {
+  u64 row_offsets;
+  u64 segment_first_vertex;
+  u64 num_vertices;
+  u64 num_edges;
+  u64 num_segments;
+  u32 segment_shift;
+  u32 page_edges_shift;
+  u32 weight_type;
+  u32 paged;
+  ArrayView columns;
+  ArrayView weights;
+  PageTableView page_table;
+  FramePoolView frame_pool;
+};
+
+struct FrontierView {
+  u64 vertices;
+  u64 continuations;
+  u64 num_vertices;
+  u64 num_continuations;
+};
+
+struct StepCounters {
+  u64 cursor;
+  u64 reserved_0[7];
+  u64 next_vertices;
+  u64 reserved_1[7];
+  u64 next_continuations;
+  u64 reserved_2[7];
+  u64 discovered;
+  u64 next_edges;
+  u64 edges;
+  u64 hits;
+  u64 faults;
+  u64 coalesced;
+  u64 evictions;
+  u64 bytes_in;
+};
+
+struct TraversalView {
+  GraphView graph;
+  FrontierView current;
+  FrontierView next;
+  u64 counters;
+  u64 error;
+  u64 stuck_after_ns;
+  u32 scan;
+  u32 reserved;
+};
+
+struct BfsArgs {
+  TraversalView traversal;
+  u64 levels;
+  u64 parents;
+  u32 level;
+  u32 reserved;
+};
+
+struct SsspArgs {
+  TraversalView traversal;
+  u64 distances;
+  u64 stamps;
+  u64 bound;
+  u32 step;
+  u32 reserved;
+};
+
+struct SsspParentsArgs {
+  TraversalView traversal;
+  u64 distances;
+  u64 parents;
+  u32 source;
+  u32 ties;
+};
+
+struct ComponentsArgs {
+  TraversalView traversal;
+  u64 labels;
+};
+
+GPUVM_NAMESPACE_END

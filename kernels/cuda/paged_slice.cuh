@@ -1,0 +1,101 @@
+// How kernels reach edges: one accessor for arrays read through pages and for arrays that simply are there (resident,
+// zero-copy, managed), so that all algorithms run the same text under every access mode.
+#pragma once
+
+#include "fault.cuh"
+
+GPUVM_NAMESPACE_BEGIN
+
+// Weights: how many bytes are stored an edge, what an edge weighs, and how a distance goes on over it. A distance is a
+// u64: an integer, or the bits of a double that is not negative, which order like the doubles themselves.
+
+struct UnitWeight {
+  static constexpr u32 kBytes = 0;
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
+};
+
+struct HashWeight {
+  static constexpr u32 kBytes = 0;
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32 u, u32 v) {
+    const u32 low = u < v ? u : v, high = u < v ? v : u;
+    const u32 mixed = low * 0x9E3779B1u + high * 0x85EBCA77u;
+    return distance + 1 + (mixed ^ mixed >> 15) % 255;
+  }
+};
+
+template <class T>
+struct IntegerWeight {
+  static constexpr u32 kBytes = sizeof(T);
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
+    return distance + reinterpret_cast<const T*>(weights)[i];
+  }
+};
+
+template <class T>
+struct RealWeight {
+  static constexpr u32 kBytes = sizeof(T);
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
+    return bits_of(double_of(distance) + f64(reinterpret_cast<const T*>(weights)[i]));
+  }
+};
+
+// Edges of one page, from the first that was asked for.
+struct EdgeRun {
+  const u32* columns;  // null if the run was stopped
+  const u8* weights;
+};
+
+// Arrays that are all there.
+template <class Weight>
+struct PlainEdges {
+  const u32* columns;
+  const u8* weights;
+
+  GPUVM_DEVICE explicit PlainEdges(const TraversalView& view)
+      : columns(pointer<const u32>(view.graph.columns.address)),
+        weights(pointer<const u8>(view.graph.weights.address)) {}
+
+  GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return {columns + first, weights + first * Weight::kBytes}; }
+  GPUVM_DEVICE void release(Warp&, u64, u32) const {}
+};
+
+// Arrays read through pages. The edges of a run lie in one page of columns and one page of weights: a warp holds the
+// first while it faults on the second, never more.
+template <class Weight>
+struct PagedEdges {
+  ArrayView columns;
+  ArrayView weights;
+  Paging paging;
+
+  GPUVM_DEVICE explicit PagedEdges(const TraversalView& view)
+      : columns(view.graph.columns),
+        weights(view.graph.weights),
+        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns} {}
+
+  GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {
+    return array.first_page + (at >> paging.table.page_shift);
+  }
+  GPUVM_DEVICE u64 offset_in_page(u64 at) const { return at & ((u64(1) << paging.table.page_shift) - 1); }
+
+  // References by `lanes` lanes to the pages of edge `first`; all lanes call it with the same edge.
+  GPUVM_DEVICE EdgeRun acquire(Warp& warp, u64 first, u32 lanes) const {
+    const u64 column_at = first * sizeof(u32);
+    const u8* column_frame = acquire_page(warp, paging, columns, page_of(columns, column_at), lanes);
+    if (column_frame == nullptr) return {nullptr, nullptr};
+    const u8* weight_run = nullptr;
+    if constexpr (Weight::kBytes != 0) {
+      const u64 weight_at = first * Weight::kBytes;
+      const u8* weight_frame = acquire_page(warp, paging, weights, page_of(weights, weight_at), lanes);
+      if (weight_frame == nullptr) return {nullptr, nullptr};
+      weight_run = weight_frame + offset_in_page(weight_at);
+    }
+    return {reinterpret_cast<const u32*>(column_frame + offset_in_page(column_at)), weight_run};
+  }
+
+  GPUVM_DEVICE void release(Warp& warp, u64 first, u32 lanes) const {
+    release_page(warp, paging, page_of(columns, first * sizeof(u32)), lanes);
+    if constexpr (Weight::kBytes != 0) release_page(warp, paging, page_of(weights, first * Weight::kBytes), lanes);
+  }
+};
+
+GPUVM_NAMESPACE_END

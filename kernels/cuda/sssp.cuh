@@ -1,0 +1,97 @@
+// Single-source shortest paths after Bellman and Ford, restricted to the vertices whose distance fell in the step
+// before. Distances are u64 words (paged_slice.cuh says why one minimum serves integers and reals).
+#pragma once
+
+#include "traversal.cuh"
+
+GPUVM_NAMESPACE_BEGIN
+
+constexpr u64 kUnreachedDistance = ~u64(0);
+constexpr u32 kNoParent = ~u32(0);
+
+// A vertex whose stamp is the number of a step is in that step's frontier. If it is stamped for the next step before
+// its turn in this one, a dense scan passes it over: the next step relaxes its edges from the smaller distance.
+template <class Weight>
+struct SsspVisitor {
+  u64* distances;
+  u32* stamps;
+  const u64* bound;
+  u32 step;
+
+  GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&stamps[u]) == step; }
+  GPUVM_DEVICE u64 begin(u32 u) const { return load_relaxed(&distances[u]); }
+
+  GPUVM_DEVICE bool visit(u32 u, u64 distance, u32 v, const EdgeRun& run, u64 i) const {
+    const u64 offered = Weight::extend(distance, run.weights, i, u, v);
+    if (offered >= load_relaxed(&distances[v]) || offered > load_relaxed(bound)) return false;
+    if (offered >= min_relaxed(&distances[v], offered)) return false;
+    return exchange_relaxed(&stamps[v], step + 1) != step + 1;
+  }
+};
+
+// Parents of finished distances. An edge is tight if its end is exactly as far as its start and its weight say. First
+// the tight edges from nearer vertices offer parents, the smallest id stays. Vertices that have only tight edges from
+// as far as themselves (weight 0) then take one whose way to the source is already known: that makes no cycle.
+template <class Weight, bool kTied>
+struct SsspParentsVisitor {
+  const u64* distances;
+  u32* parents;
+  u32 source;
+
+  GPUVM_DEVICE bool is_active(u32 u) const {
+    return kTied ? u == source || load_relaxed(&parents[u]) != kNoParent
+                 : load_relaxed(&distances[u]) != kUnreachedDistance;
+  }
+  GPUVM_DEVICE u64 begin(u32 u) const { return load_relaxed(&distances[u]); }
+
+  GPUVM_DEVICE bool visit(u32 u, u64 distance, u32 v, const EdgeRun& run, u64 i) const {
+    const u64 end = load_relaxed(&distances[v]);
+    if (v == source || Weight::extend(distance, run.weights, i, u, v) != end) return false;
+    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u);
+    if (distance < end) min_relaxed(&parents[v], u);
+    return false;
+  }
+};
+
+template <class Weight>
+GPUVM_DEVICE void sssp_step_weighted(Warp& warp, const SsspArgs& args) {
+  traverse<Weight>(warp, args.traversal,
+                   SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
+                                       pointer<const u64>(args.bound), args.step});
+}
+
+template <class Weight>
+GPUVM_DEVICE void sssp_parents_weighted(Warp& warp, const SsspParentsArgs& args) {
+  const u64* distances = pointer<const u64>(args.distances);
+  u32* parents = pointer<u32>(args.parents);
+  if (args.ties == kParentsTied)
+    traverse<Weight>(warp, args.traversal, SsspParentsVisitor<Weight, true>{distances, parents, args.source});
+  else
+    traverse<Weight>(warp, args.traversal, SsspParentsVisitor<Weight, false>{distances, parents, args.source});
+}
+
+GPUVM_DEVICE void sssp_step(Warp& warp, const SsspArgs& args) {
+  switch (args.traversal.graph.weight_type) {
+    case kWeightUnit: return sssp_step_weighted<UnitWeight>(warp, args);
+    case kWeightHash: return sssp_step_weighted<HashWeight>(warp, args);
+    case kWeightU8: return sssp_step_weighted<IntegerWeight<u8>>(warp, args);
+    case kWeightU16: return sssp_step_weighted<IntegerWeight<u16>>(warp, args);
+    case kWeightU32: return sssp_step_weighted<IntegerWeight<u32>>(warp, args);
+    case kWeightF32: return sssp_step_weighted<RealWeight<f32>>(warp, args);
+    default: return sssp_step_weighted<RealWeight<f64>>(warp, args);
+  }
+}
+
+GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
+  switch (args.traversal.graph.weight_type) {
+    case kWeightUnit: return sssp_parents_weighted<UnitWeight>(warp, args);
+    case kWeightHash: return sssp_parents_weighted<HashWeight>(warp, args);
+    case kWeightU8: return sssp_parents_weighted<IntegerWeight<u8>>(warp, args);
+    case kWeightU16: return sssp_parents_weighted<IntegerWeight<u16>>(warp, args);
+    case kWeightU32: return sssp_parents_weighted<IntegerWeight<u32>>(warp, args);
+    case kWeightF32: return sssp_parents_weighted<RealWeight<f32>>(warp, args);
+    default: return sssp_parents_weighted<RealWeight<f64>>(warp, args);
+  }
+}
+
+GPUVM_NAMESPACE_END

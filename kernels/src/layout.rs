@@ -1,0 +1,313 @@
+//! The structs and packed words that Rust and device code share, declared once. `cuda/layout.cuh` repeats them by
+//! hand, same names, same order; `build.rs` writes a `static_assert` for the size and alignment of each and for the
+//! offset and size of every field, so the two cannot drift apart.
+//!
+//! Fields are fixed-width integers; a device address is a `u64`, 0 for "not there". This file imports nothing, since
+//! `build.rs` takes it in by path.
+
+/// Layout of a shared struct, for the assertions of the device code.
+pub struct StructLayout {
+    /// Name, the same on both sides.
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// Bytes.
+    pub align: usize,
+    /// Name, offset in bytes and size in bytes of each field.
+    pub fields: &'static [(&'static str, usize, usize)],
+}
+
+macro_rules! shared_struct {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug, Default)]
+            pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
+        )*
+        /// Every shared struct.
+        pub const STRUCTS: &[StructLayout] = &[$(StructLayout {
+            name: stringify!($name),
+            size: size_of::<$name>(),
+            align: align_of::<$name>(),
+            fields: &[$((stringify!($field), std::mem::offset_of!($name, $field), size_of::<$type>()),)*],
+        },)*];
+    };
+}
+
+macro_rules! shared_constants {
+    ($($(#[$doc:meta])* $name:ident = $value:expr;)*) => {
+        $($(#[$doc])* pub const $name: u64 = $value;)*
+        /// Every shared constant: its name here and its value. Device code writes `FOO_BAR` as `kFooBar`.
+        pub const CONSTANTS: &[(&str, u64)] = &[$((stringify!($name), $name),)*];
+    };
+}
+
+// Page entry, one 64-bit word, so that every transition is one atomic:
+//
+//   63 62   58       57    56        55 ... 32    31 ... 0
+//   state   unused   dirty accessed  references   frame
+//
+// A reference is a lane that reads the page. References may be counted on an absent or faulting page, too: publishing
+// adds the difference of the two states, so whoever came while the page was on its way holds its reference already.
+shared_constants! {
+    /// The page has no frame.
+    PAGE_ABSENT = 0;
+    /// One warp is fetching the page.
+    PAGE_FAULTING = 1;
+    /// The page is in its frame and may be read by whoever holds a reference.
+    PAGE_RESIDENT = 2;
+    /// Lowest bit of the state.
+    PAGE_STATE_SHIFT = 62;
+    /// Set by a write, so that eviction writes the page back. Pages are read-only so far.
+    PAGE_DIRTY_BIT = 1 << 57;
+    /// Set by a hit, cleared by the clock hand.
+    PAGE_ACCESSED_BIT = 1 << 56;
+    /// Lowest bit of the references: 24 bits, more than the 270 336 lanes that an H200 holds.
+    PAGE_REFERENCE_SHIFT = 32;
+    /// Mask of the references.
+    PAGE_REFERENCE_MASK = 0xFF_FFFF << 32;
+    /// Mask of the frame.
+    PAGE_FRAME_MASK = 0xFFFF_FFFF;
+
+    /// [`PageTableView::flags`]: frames are fewer than pages, so pages are evicted and references counted. Without
+    /// it page p lives in frame p for good.
+    PAGE_TABLE_EVICTS = 1;
+    /// [`FramePoolView::policy`]: the frame filled longest ago goes first, as in the paper.
+    EVICTION_FIFO = 0;
+    /// [`FramePoolView::policy`]: the same, but a page hit since the hand passed last is spared once.
+    EVICTION_CLOCK = 1;
+    /// [`FramePoolView::owners`]: no page.
+    NO_PAGE = u64::MAX;
+
+    /// [`ErrorSlot::code`]: a page stayed in `faulting`.
+    ERROR_STUCK_FAULT = 1;
+    /// [`ErrorSlot::code`]: no frame could be claimed.
+    ERROR_NO_FREE_FRAME = 2;
+    /// [`ErrorSlot::code`]: a column index is no vertex.
+    ERROR_COLUMN_OUT_OF_RANGE = 3;
+    /// [`ErrorSlot::code`]: the host asked the kernel to stop.
+    ERROR_CANCELLED = 4;
+
+    /// [`GraphView::weight_type`]: every weight is 1.
+    WEIGHT_UNIT = 0;
+    /// [`GraphView::weight_type`]: the `hash8` rule.
+    WEIGHT_HASH = 1;
+    /// [`GraphView::weight_type`]
+    WEIGHT_U8 = 2;
+    /// [`GraphView::weight_type`]
+    WEIGHT_U16 = 3;
+    /// [`GraphView::weight_type`]
+    WEIGHT_U32 = 4;
+    /// [`GraphView::weight_type`]
+    WEIGHT_F32 = 5;
+    /// [`GraphView::weight_type`]
+    WEIGHT_F64 = 6;
+
+    /// [`TraversalView::scan`]: a lane a row, over all vertices ("naive" in the paper).
+    SCAN_ROWS = 0;
+    /// [`TraversalView::scan`]: a warp a chunk, over the frontier's queue.
+    SCAN_CHUNKS = 1;
+    /// [`TraversalView::scan`]: a warp a segment, over all edges in address order.
+    SCAN_SEGMENTS = 2;
+
+    /// [`SsspParentsArgs::ties`]: parents that are nearer to the source than their child.
+    PARENTS_NEARER = 0;
+    /// [`SsspParentsArgs::ties`]: parents as far from the source as their child, over edges of weight 0.
+    PARENTS_TIED = 1;
+}
+
+shared_struct! {
+    /// Where the first failure of a kernel is kept; every spin and every work item polls `code`.
+    ErrorSlot {
+        /// 0 while all is well, else an `ERROR_` constant.
+        code: u32,
+        /// Not used.
+        reserved: u32,
+        /// The page or the edge.
+        subject: u64,
+        /// Milliseconds waited, or the column index.
+        detail: u64,
+    }
+
+    /// The page entries.
+    PageTableView {
+        /// Address of a `u64` a page.
+        entries: u64,
+        /// `PAGE_TABLE_` flags.
+        flags: u32,
+        /// Binary logarithm of the page size.
+        page_shift: u32,
+    }
+
+    /// The page frames.
+    FramePoolView {
+        /// Address of the frames, one after the other.
+        frames: u64,
+        /// Address of a `u64` a frame: the page in it, or `NO_PAGE`. A hint: the page entry has the last word.
+        owners: u64,
+        /// Address of the ring's hand, a `u64` that counts claims.
+        hand: u64,
+        /// Number of frames.
+        num_frames: u32,
+        /// An `EVICTION_` constant.
+        policy: u32,
+    }
+
+    /// An array in host memory, read through pages; or, when not paged, its elements wherever they are.
+    ArrayView {
+        /// Address of the first element.
+        address: u64,
+        /// Bytes of all elements.
+        size_bytes: u64,
+        /// The page that holds the first element.
+        first_page: u64,
+    }
+
+    /// The graph, and how its edges are reached.
+    GraphView {
+        /// Address of `num_vertices + 1` `u64`.
+        row_offsets: u64,
+        /// Address of a `u32` a segment: the vertex of its first edge.
+        segment_first_vertex: u64,
+        /// Number of vertices.
+        num_vertices: u64,
+        /// Number of edges.
+        num_edges: u64,
+        /// Number of segments.
+        num_segments: u64,
+        /// Binary logarithm of the edges of a segment.
+        segment_shift: u32,
+        /// Binary logarithm of the edges that lie in one page of every array.
+        page_edges_shift: u32,
+        /// A `WEIGHT_` constant.
+        weight_type: u32,
+        /// 1 if columns and weights are read through pages.
+        paged: u32,
+        /// Column indices, `u32`.
+        columns: ArrayView,
+        /// Weights, if stored.
+        weights: ArrayView,
+        /// Page entries.
+        page_table: PageTableView,
+        /// Page frames.
+        frame_pool: FramePoolView,
+    }
+
+    /// Work items of a step in two queues: vertices, each for its first chunk, and segments, each for the chunk that
+    /// goes on into it.
+    FrontierView {
+        /// Address of `num_vertices` `u32`.
+        vertices: u64,
+        /// Address of `num_segments` `u32`.
+        continuations: u64,
+        /// Vertices in the queue.
+        num_vertices: u64,
+        /// Segments in the queue.
+        num_continuations: u64,
+    }
+
+    /// What a step counts; zero before it. Hot words have a cache line each.
+    StepCounters {
+        /// The next work item that nobody has taken.
+        cursor: u64,
+        /// Not used.
+        reserved_0: [u64; 7],
+        /// Vertices of the next frontier with outgoing edges: entries of its vertex queue.
+        next_vertices: u64,
+        /// Not used.
+        reserved_1: [u64; 7],
+        /// Segments in the next frontier's queue.
+        next_continuations: u64,
+        /// Not used.
+        reserved_2: [u64; 7],
+        /// Vertices of the next frontier, with edges or without.
+        discovered: u64,
+        /// Edges that leave the next frontier.
+        next_edges: u64,
+        /// Edges looked at.
+        edges: u64,
+        /// Accesses that found their page resident.
+        hits: u64,
+        /// Accesses that fetched their page: page faults.
+        faults: u64,
+        /// Lanes that shared another lane's access, and accesses that waited for another warp's fetch.
+        coalesced: u64,
+        /// Pages that lost their frame.
+        evictions: u64,
+        /// Bytes fetched.
+        bytes_in: u64,
+    }
+
+    /// What every traversal step gets.
+    TraversalView {
+        /// The graph.
+        graph: GraphView,
+        /// This step's frontier; its queues are read by `SCAN_CHUNKS` only.
+        current: FrontierView,
+        /// The next frontier, to be filled; without queues (address 0) it is only counted.
+        next: FrontierView,
+        /// Address of the [`StepCounters`].
+        counters: u64,
+        /// Address of the [`ErrorSlot`].
+        error: u64,
+        /// A wait longer than this many nanoseconds is an error.
+        stuck_after_ns: u64,
+        /// A `SCAN_` constant.
+        scan: u32,
+        /// Not used.
+        reserved: u32,
+    }
+
+    /// A step of breadth-first search.
+    BfsArgs {
+        /// Graph, frontiers, counters.
+        traversal: TraversalView,
+        /// Address of a `u32` a vertex: its level.
+        levels: u64,
+        /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
+        parents: u64,
+        /// Level of this step's frontier.
+        level: u32,
+        /// Not used.
+        reserved: u32,
+    }
+
+    /// A step of single-source shortest paths.
+    SsspArgs {
+        /// Graph, frontiers, counters.
+        traversal: TraversalView,
+        /// Address of a `u64` a vertex: its distance, an integer or the bits of a double, which order alike.
+        distances: u64,
+        /// Address of a `u32` a vertex: the last step whose frontier it is in.
+        stamps: u64,
+        /// Address of the distance beyond which nothing is relaxed: the target's own, or that of the limit.
+        bound: u64,
+        /// Number of this step, from 1.
+        step: u32,
+        /// Not used.
+        reserved: u32,
+    }
+
+    /// A pass that finds the parents of a finished shortest-path tree.
+    SsspParentsArgs {
+        /// Graph, frontiers, counters.
+        traversal: TraversalView,
+        /// Address of a `u64` a vertex.
+        distances: u64,
+        /// Address of a `u32` a vertex.
+        parents: u64,
+        /// The source.
+        source: u32,
+        /// A `PARENTS_` constant.
+        ties: u32,
+    }
+
+    /// A pass of connected components over edges (link) or vertices (compress).
+    ComponentsArgs {
+        /// Graph, frontiers, counters.
+        traversal: TraversalView,
+        /// Address of a `u32` a vertex: a vertex of its component with an id not larger.
+        labels: u64,
+    }
+}
