@@ -35,8 +35,8 @@ pub enum Error {
     Graph(#[from] GraphError),
     #[error("page size {} is not a power of two from 4 KiB to 1 MiB", ByteSize::b(*bytes))]
     PageSize { bytes: u64 },
-    #[error("{chunk_edges} edges a chunk: must be a power of two of at most {most}, the edges of a page")]
-    ChunkEdges { chunk_edges: u32, most: u32 },
+    #[error("{chunk_edges} edges a chunk: must be a power of two from {least} to {most}, the edges of a page")]
+    ChunkEdges { chunk_edges: u32, least: u64, most: u32 },
     #[error(
         "{} of device memory are too little for {access} access, the least that would do is {}",
         ByteSize::b(*budget_bytes), ByteSize::b(*least_bytes)

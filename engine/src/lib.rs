@@ -1,7 +1,54 @@
-//! GPU-driven paging and traversal of graphs larger than GPU memory.
-#![forbid(unsafe_op_in_unsafe_fn)]
+//! GPU-driven paging and traversal of graphs larger than GPU memory, after "GPUVM: GPU-driven Unified Virtual Memory".
+//!
+//! The edges stay in host memory. Kernels page them in by themselves: their own page table, faults and eviction, and no
+//! host thread in the critical path. A run goes like this: [`Engine::prepare`] plans every byte of device memory
+//! ([`MemoryPlan`]), allocates it and puts the graph in place; [`PreparedGraph::bfs`], [`sssp`](PreparedGraph::sssp) and
+//! [`connected_components`](PreparedGraph::connected_components) run step after step; each step's warps take work
+//! items, reach edges through the page table, and count what they did ([`RunStats`]).
+//!
+//! ```
+//! use gpuvm_engine::graph::{Csr, Weights};
+//! use gpuvm_engine::{BfsOptions, Engine, EngineConfig, Workload};
+//!
+//! // 0 -> 1 -> 2, and vertex 3 apart.
+//! let csr = Csr::new(vec![0, 1, 2, 2, 2], vec![1, 2], Weights::Unit, false)?;
+//! let engine = Engine::new(EngineConfig { gpu_mem: Some(1 << 20), ..EngineConfig::default() })?;
+//! let mut graph = engine.prepare(csr, Workload { bfs: true, ..Workload::default() })?;
+//! for source in [0, 1] {
+//!     let answer = graph.bfs(source, &BfsOptions::default())?; // the second run finds its pages resident
+//!     println!("from {source}: {} reached, {} steps", answer.reached, answer.stats.steps.len());
+//! }
+//! assert_eq!(graph.bfs(0, &BfsOptions::default())?.levels, [0, 1, 2, gpuvm_engine::UNREACHED]);
+//! # Ok::<(), gpuvm_engine::Error>(())
+//! ```
+//!
+//! Unsafe code is in `device` alone: the launch of kernels, whose arguments name memory by address.
+#![deny(unsafe_code)]
 
-pub mod error;
+mod algorithm;
+mod answer;
+mod config;
+#[expect(unsafe_code, reason = "launches kernels")]
+mod device;
+#[expect(unsafe_code, reason = "launches kernels")]
+mod engine;
+mod error;
+mod frontier;
 pub mod graph;
+mod memory;
+mod paging;
+mod plan;
+pub mod reference;
+mod stats;
+pub mod verify;
 
+pub use algorithm::{BfsOptions, BfsResult, ComponentsResult, SsspOptions, SsspResult};
+pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
+pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, Variant};
+pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError};
+#[doc(hidden)]
+pub use gpuvm_kernels::cpu_device::WarpLanes;
+pub use memory::CancelHandle;
+pub use plan::{MemoryPlan, PlanItem, Workload};
+pub use stats::{Direction, PagingStats, RunStats, Scan, StepStats};

@@ -165,6 +165,7 @@ struct SsspArgs {
   u64 distances;
   u64 stamps;
   u64 bound;
+  u64 limit;
   u32 step;
   u32 reserved;
 };

@@ -15,7 +15,8 @@ template <class Weight>
 struct SsspVisitor {
   u64* distances;
   u32* stamps;
-  const u64* bound;
+  const u64* bound;  // null without a target
+  u64 limit;
   u32 step;
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&stamps[u]) == step; }
@@ -23,7 +24,8 @@ struct SsspVisitor {
 
   GPUVM_DEVICE bool visit(u32 u, u64 distance, u32 v, const EdgeRun& run, u64 i) const {
     const u64 offered = Weight::extend(distance, run.weights, i, u, v);
-    if (offered >= load_relaxed(&distances[v]) || offered > load_relaxed(bound)) return false;
+    if (offered >= load_relaxed(&distances[v]) || offered > limit) return false;
+    if (bound != nullptr && offered > load_relaxed(bound)) return false;
     if (offered >= min_relaxed(&distances[v], offered)) return false;
     return exchange_relaxed(&stamps[v], step + 1) != step + 1;
   }
@@ -57,7 +59,7 @@ template <class Weight>
 GPUVM_DEVICE void sssp_step_weighted(Warp& warp, const SsspArgs& args) {
   traverse<Weight>(warp, args.traversal,
                    SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
-                                       pointer<const u64>(args.bound), args.step});
+                                       pointer<const u64>(args.bound), args.limit, args.step});
 }
 
 template <class Weight>

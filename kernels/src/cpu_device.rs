@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::layout::{BfsArgs, ComponentsArgs, SsspArgs, SsspParentsArgs};
+use crate::layout::{BfsArgs, ComponentsArgs, SsspArgs, SsspParentsArgs, StepCounters};
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
 
@@ -75,3 +75,8 @@ pub unsafe fn run_warp<A: KernelArgs>(args: &A, lanes: WarpLanes, warp: u32, num
     // SAFETY: `entry` takes a pointer to `A` by the contract of `KernelArgs`; the rest is the caller's promise.
     unsafe { args.entry(lanes)(std::ptr::from_ref(args).cast(), warp, num_warps) }
 }
+
+// SAFETY: a `repr(C)` struct of `u64`s without padding; zero is a valid value.
+unsafe impl bytemuck::Zeroable for StepCounters {}
+// SAFETY: as above; every bit pattern is valid.
+unsafe impl bytemuck::Pod for StepCounters {}

@@ -281,8 +281,10 @@ shared_struct! {
         distances: u64,
         /// Address of a `u32` a vertex: the last step whose frontier it is in.
         stamps: u64,
-        /// Address of the distance beyond which nothing is relaxed: the target's own, or that of the limit.
+        /// Address of the target's distance, beyond which nothing is relaxed; 0 without a target.
         bound: u64,
+        /// The distance beyond which nothing is relaxed.
+        limit: u64,
         /// Number of this step, from 1.
         step: u32,
         /// Not used.

@@ -1,0 +1,198 @@
+//! Every setting of a run, each checked against the others once, before anything is allocated.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use gpuvm_kernels::cpu_device::WarpLanes;
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Bytes of a page and of its frame: a power of two from 4 KiB to 1 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct PageSize(u64);
+
+impl PageSize {
+    /// A page of `bytes` bytes.
+    ///
+    /// # Errors
+    /// [`Error::PageSize`] unless `bytes` is a power of two from 4 KiB to 1 MiB.
+    pub fn new(bytes: u64) -> Result<Self, Error> {
+        if bytes.is_power_of_two() && (4 << 10..=1 << 20).contains(&bytes) {
+            Ok(Self(bytes))
+        } else {
+            Err(Error::PageSize { bytes })
+        }
+    }
+
+    /// Bytes.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+
+    /// Binary logarithm of the bytes.
+    pub fn shift(self) -> u32 {
+        self.0.trailing_zeros()
+    }
+}
+
+impl Default for PageSize {
+    /// 8 KiB, as in the paper.
+    fn default() -> Self {
+        Self(8 << 10)
+    }
+}
+
+macro_rules! named_choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum $name { $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)* }
+
+        impl $name {
+            /// Every choice.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name that is typed and printed.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| {
+                    let names: Vec<_> = Self::ALL.iter().map(|choice| choice.name()).collect();
+                    format!("'{text}' is none of {}", names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named_choice! {
+    /// How kernels reach the edges.
+    Access {
+        /// Through the page table: pages come on demand and leave when frames are short.
+        Paged = "paged",
+        /// Straight from host memory, nothing copied.
+        ZeroCopy = "zero-copy",
+        /// All edges are copied to the device before the run.
+        Resident = "resident",
+    }
+}
+
+named_choice! {
+    /// How work is cut.
+    Variant {
+        /// A lane a row, all rows in every step: the plain CSR scan of the paper.
+        Naive = "naive",
+        /// A warp a chunk of even size, the frontier's only: Balanced CSR.
+        Balanced = "balanced",
+    }
+}
+
+named_choice! {
+    /// Which page leaves when a frame is needed.
+    Policy {
+        /// The one that came first, as in the paper.
+        Fifo = "fifo",
+        /// The same, but a page used since the hand passed last is spared once.
+        Clock = "clock",
+    }
+}
+
+named_choice! {
+    /// Where kernels run.
+    DeviceKind {
+        /// CPU threads, each a warp.
+        Cpu = "cpu",
+    }
+}
+
+/// Settings of an [`Engine`](crate::Engine).
+///
+/// ```
+/// use gpuvm_engine::{Access, EngineConfig, PageSize};
+/// let config = EngineConfig {
+///     gpu_mem: Some(64 << 20),
+///     access: Some(Access::Paged),
+///     page_size: PageSize::new(4096)?,
+///     ..EngineConfig::default()
+/// };
+/// # Ok::<(), gpuvm_engine::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where kernels run.
+    pub device: DeviceKind,
+    /// Threads of the CPU device, each a warp; `None` for one a core.
+    pub threads: Option<usize>,
+    /// Bytes of device memory that the run may take in all; `None` for what is free, less a reserve.
+    pub gpu_mem: Option<u64>,
+    /// How edges are reached; `None` lets the plan choose, which says why.
+    pub access: Option<Access>,
+    /// Bytes of a page.
+    pub page_size: PageSize,
+    /// How work is cut.
+    pub variant: Variant,
+    /// Which page leaves when a frame is needed.
+    pub policy: Policy,
+    /// Edges of a segment, a power of two; `None` for those of a page.
+    pub chunk_edges: Option<u32>,
+    /// A fault that takes longer is an error, not a hang.
+    pub stuck_after: Duration,
+    /// Lanes of a warp of the CPU device.
+    #[doc(hidden)]
+    pub warp_lanes: WarpLanes,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            device: DeviceKind::Cpu,
+            threads: None,
+            gpu_mem: None,
+            access: None,
+            page_size: PageSize::default(),
+            variant: Variant::Balanced,
+            policy: Policy::Fifo,
+            chunk_edges: None,
+            // A page from a slow network file may take seconds.
+            stuck_after: Duration::from_secs(60),
+            warp_lanes: WarpLanes::One,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_size_is_a_power_of_two_from_4_kib_to_1_mib() {
+        for good in [4096, 8192, 65536, 1 << 20] {
+            assert_eq!(PageSize::new(good).expect("allowed").bytes(), good);
+        }
+        for bad in [0, 1, 2048, 5000, 12288, 1 << 21] {
+            assert!(matches!(PageSize::new(bad), Err(Error::PageSize { bytes }) if bytes == bad));
+        }
+    }
+
+    #[test]
+    fn choices_are_read_by_the_names_they_print() {
+        for &access in Access::ALL {
+            assert_eq!(access.name().parse(), Ok(access));
+        }
+        assert_eq!("lru".parse::<Policy>(), Err("'lru' is none of fifo, clock".to_owned()));
+    }
+}

@@ -1,0 +1,81 @@
+//! The host's side of paging: who owns the page entries and frames that `kernels/cuda/page_table.cuh` and
+//! `frame_pool.cuh` work on. While a kernel runs the host does nothing here: the fault path is the device's alone.
+
+use gpuvm_kernels::layout::{
+    EVICTION_CLOCK, EVICTION_FIFO, FramePoolView, NO_PAGE, PAGE_TABLE_EVICTS, PageTableView,
+};
+
+use crate::config::Policy;
+use crate::error::Error;
+use crate::memory::DeviceArray;
+use crate::plan::MemoryPlan;
+
+/// One entry a page, all absent at first, and the frames in which pages are resident.
+#[derive(Debug)]
+pub(crate) struct PageTable {
+    entries: DeviceArray<u64>,
+    owners: DeviceArray<u64>,
+    hand: DeviceArray<u64>,
+    frames: DeviceArray<u8>,
+    num_frames: u32,
+    page_shift: u32,
+    evicts: bool,
+    policy: Policy,
+}
+
+impl PageTable {
+    pub fn new(plan: &MemoryPlan, policy: Policy) -> Result<Self, Error> {
+        let mut table = Self {
+            entries: DeviceArray::zeroed("page entries", plan.num_pages)?,
+            owners: DeviceArray::zeroed("frame owners", plan.num_frames)?,
+            hand: DeviceArray::zeroed("frame hand", 1)?,
+            frames: DeviceArray::zeroed("page frames", plan.num_frames * plan.page_size.bytes())?,
+            num_frames: plan.num_frames as u32,
+            page_shift: plan.page_size.shift(),
+            evicts: plan.evicts(),
+            policy,
+        };
+        table.reset();
+        Ok(table)
+    }
+
+    /// Makes every page absent: the state of a new table, for cold runs and after a run that failed half way.
+    pub fn reset(&mut self) {
+        self.entries.fill(0);
+        self.owners.fill(NO_PAGE);
+        self.hand.fill(0);
+    }
+
+    pub fn table_view(&self) -> PageTableView {
+        PageTableView {
+            entries: self.entries.address(),
+            flags: if self.evicts { PAGE_TABLE_EVICTS as u32 } else { 0 },
+            page_shift: self.page_shift,
+        }
+    }
+
+    pub fn pool_view(&self) -> FramePoolView {
+        FramePoolView {
+            frames: self.frames.address(),
+            owners: self.owners.address(),
+            hand: self.hand.address(),
+            num_frames: self.num_frames,
+            policy: match self.policy {
+                Policy::Fifo => EVICTION_FIFO,
+                Policy::Clock => EVICTION_CLOCK,
+            } as u32,
+        }
+    }
+
+    /// The page entries, between kernels.
+    #[cfg(test)]
+    pub fn entries_mut(&mut self) -> &mut [u64] {
+        self.entries.as_mut_slice()
+    }
+
+    /// The page entries, between kernels.
+    #[cfg(test)]
+    pub fn entries(&self) -> &[u64] {
+        self.entries.as_slice()
+    }
+}

@@ -1,0 +1,249 @@
+//! What a run takes of device memory, decided before anything is allocated: every byte is in the plan, so that a run
+//! either fits its budget or is refused with the least that would do.
+
+use serde::Serialize;
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::error::Error;
+use crate::graph::Csr;
+
+/// The algorithms a graph is prepared for; vertex state is allocated for these.
+///
+/// ```
+/// use gpuvm_engine::Workload;
+/// let workload = Workload { bfs: true, parents: true, ..Workload::default() };
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// Breadth-first search.
+    pub bfs: bool,
+    /// Connected components.
+    pub connected_components: bool,
+    /// Single-source shortest paths.
+    pub sssp: bool,
+    /// Parents of BFS and SSSP.
+    pub parents: bool,
+}
+
+impl Workload {
+    /// All algorithms, with parents.
+    pub const ALL: Self = Self { bfs: true, connected_components: true, sssp: true, parents: true };
+}
+
+/// One line of a [`MemoryPlan`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlanItem {
+    /// What the bytes are for.
+    pub name: &'static str,
+    /// Bytes of device memory.
+    pub bytes: u64,
+}
+
+/// What a run takes of device memory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MemoryPlan {
+    /// How edges are reached.
+    pub access: Access,
+    /// Why: what was asked for, or what the plan found.
+    pub access_reason: String,
+    /// Every allocation.
+    pub items: Vec<PlanItem>,
+    /// The sum of the items.
+    pub total_bytes: u64,
+    /// What the run may take.
+    pub budget_bytes: u64,
+    /// The least budget that would do, paged.
+    pub least_bytes: u64,
+    /// Bytes of a page.
+    pub page_size: PageSize,
+    /// Pages that the edges make, columns and weights.
+    pub num_pages: u64,
+    /// Frames for them; 0 unless paged.
+    pub num_frames: u64,
+    /// Edges of a segment: the most that a work item covers.
+    pub chunk_edges: u32,
+    /// Edges that lie in one page of every array.
+    #[serde(skip)]
+    pub(crate) page_edges: u32,
+}
+
+/// Memory that the machine can give now, less a reserve for everyone else.
+fn free_bytes() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    // Where the machine does not tell, the allocations themselves will: they fail with an error, not a crash.
+    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
+    let available = match system.cgroup_limits() {
+        Some(limits) => limits.free_memory.min(system.available_memory()),
+        None => system.available_memory(),
+    };
+    available - available / 16
+}
+
+impl MemoryPlan {
+    /// The plan for running `workload` on `csr` with `num_warps` warps.
+    pub(crate) fn new(
+        csr: &Csr,
+        workload: Workload,
+        config: &EngineConfig,
+        num_warps: u32,
+    ) -> Result<Self, Error> {
+        let (n, m) = (csr.num_vertices(), csr.num_edges());
+        let page_bytes = config.page_size.bytes();
+        let weight_bytes = if workload.sssp { u64::from(csr.weights().weight_type().bytes()) } else { 0 };
+
+        let page_edges = (page_bytes / weight_bytes.max(size_of::<u32>() as u64)) as u32;
+        let chunk_edges = config.chunk_edges.unwrap_or(page_edges);
+        // Queues name segments by 32 bits.
+        let least_chunk_edges = m.div_ceil(u32::MAX.into()).next_power_of_two();
+        if !chunk_edges.is_power_of_two() || chunk_edges > page_edges || u64::from(chunk_edges) < least_chunk_edges {
+            return Err(Error::ChunkEdges { chunk_edges, least: least_chunk_edges, most: page_edges });
+        }
+        let num_segments = m.div_ceil(chunk_edges.into());
+        let (column_bytes, weights_bytes) = (m * 4, m * weight_bytes);
+        let num_pages = column_bytes.div_ceil(page_bytes) + weights_bytes.div_ceil(page_bytes);
+
+        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
+        let mut add = |name, bytes| state.push(PlanItem { name, bytes });
+        if config.variant == Variant::Balanced {
+            add("segments", num_segments * 4);
+            if workload.bfs || workload.sssp {
+                add("frontier queues", 2 * 4 * (n + num_segments));
+            }
+        }
+        if workload.bfs {
+            add("levels", n * 4);
+        }
+        if workload.sssp {
+            add("distances", n * 8);
+            add("frontier stamps", n * 4);
+        }
+        if workload.parents {
+            add("parents", n * 4);
+        }
+        if workload.connected_components {
+            add("labels", n * 4);
+        }
+        add("counters", size_of::<gpuvm_kernels::layout::StepCounters>() as u64);
+        let state_bytes: u64 = state.iter().map(|item| item.bytes).sum();
+
+        // A warp holds at most one page while it faults on another, so it can keep two frames from being evicted when
+        // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
+        let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
+        let least_frames = (frames_per_warp * u64::from(num_warps)).min(num_pages);
+        let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes;
+        let least_bytes = state_bytes + paging_bytes(least_frames);
+        let resident_bytes = state_bytes + column_bytes + weights_bytes;
+
+        let budget_bytes = config.gpu_mem.unwrap_or_else(free_bytes);
+        let (access, access_reason) = match config.access {
+            Some(access) => (access, "as asked".to_owned()),
+            None if config.gpu_mem.is_none() => {
+                (Access::ZeroCopy, "the CPU device reads the graph in place, no budget was given".to_owned())
+            }
+            None if resident_bytes <= budget_bytes => (Access::Resident, "all edges fit the budget".to_owned()),
+            None => (Access::Paged, "the edges do not fit the budget".to_owned()),
+        };
+
+        let mut num_frames = 0;
+        let needed_bytes = match access {
+            Access::Paged => least_bytes,
+            Access::Resident => resident_bytes,
+            // In place: the CPU device reads row offsets where they are, too.
+            Access::ZeroCopy => state_bytes - state[0].bytes,
+        };
+        if needed_bytes > budget_bytes {
+            return Err(Error::BudgetTooSmall { access: access.name(), budget_bytes, least_bytes: needed_bytes });
+        }
+        match access {
+            Access::Paged => {
+                let for_frames = budget_bytes - state_bytes - num_pages * 8 - 8;
+                num_frames = (for_frames / (page_bytes + 8)).clamp(least_frames, num_pages).min(u32::MAX.into());
+                state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
+                state.push(PlanItem { name: "frame owners", bytes: num_frames * 8 + 8 });
+                state.push(PlanItem { name: "page frames", bytes: num_frames * page_bytes });
+            }
+            Access::Resident => {
+                state.push(PlanItem { name: "column indices", bytes: column_bytes });
+                state.push(PlanItem { name: "weights", bytes: weights_bytes });
+            }
+            Access::ZeroCopy => state[0].bytes = 0,
+        }
+        let total_bytes = state.iter().map(|item| item.bytes).sum();
+        Ok(Self {
+            access,
+            access_reason,
+            items: state,
+            total_bytes,
+            budget_bytes,
+            least_bytes,
+            page_size: config.page_size,
+            num_pages,
+            num_frames,
+            chunk_edges,
+            page_edges,
+        })
+    }
+
+    /// Whether pages have to be evicted: there are fewer frames than pages.
+    pub fn evicts(&self) -> bool {
+        self.access == Access::Paged && self.num_frames < self.num_pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Weights;
+
+    /// A ring of 4096 vertices: 16 KiB of columns, four pages of 4 KiB.
+    fn ring() -> Csr {
+        let n = 4096_u32;
+        let columns: Vec<u32> = (0..n).map(|u| (u + 1) % n).collect();
+        Csr::new((0..=u64::from(n)).collect::<Vec<_>>(), columns, Weights::Unit, false).expect("valid")
+    }
+
+    fn config(gpu_mem: u64, access: Option<Access>) -> EngineConfig {
+        let page_size = PageSize::new(4096).expect("allowed");
+        EngineConfig { gpu_mem: Some(gpu_mem), access, page_size, ..EngineConfig::default() }
+    }
+
+    const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
+
+    #[test]
+    fn least_budget_gives_each_warp_a_frame_and_one_byte_less_is_refused() {
+        let refused = MemoryPlan::new(&ring(), BFS, &config(0, Some(Access::Paged)), 2).expect_err("no memory");
+        let Error::BudgetTooSmall { least_bytes, .. } = refused else { panic!("{refused}") };
+        let plan = MemoryPlan::new(&ring(), BFS, &config(least_bytes, Some(Access::Paged)), 2).expect("the least");
+        assert_eq!((plan.num_pages, plan.num_frames), (4, 2));
+        assert_eq!(plan.total_bytes, least_bytes);
+        assert!(MemoryPlan::new(&ring(), BFS, &config(least_bytes - 1, Some(Access::Paged)), 2).is_err());
+    }
+
+    #[test]
+    fn auto_pages_only_what_does_not_fit() {
+        let plan = MemoryPlan::new(&ring(), BFS, &config(1 << 30, None), 2).expect("plenty");
+        assert_eq!(plan.access, Access::Resident);
+        let plan = MemoryPlan::new(&ring(), BFS, &config(plan.total_bytes - 1, None), 2).expect("nearly enough");
+        assert_eq!(plan.access, Access::Paged);
+        assert!(plan.evicts());
+    }
+
+    #[test]
+    fn plan_never_exceeds_its_budget() {
+        let least = MemoryPlan::new(&ring(), Workload::ALL, &config(1 << 30, Some(Access::Paged)), 3)
+            .expect("plenty")
+            .least_bytes;
+        for budget in (least..least + 20_000).step_by(997) {
+            let plan = MemoryPlan::new(&ring(), Workload::ALL, &config(budget, Some(Access::Paged)), 3).expect("enough");
+            assert!(plan.total_bytes <= budget, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn chunk_longer_than_a_page_is_refused() {
+        let config = EngineConfig { chunk_edges: Some(2048), ..config(1 << 30, None) };
+        let refused = MemoryPlan::new(&ring(), BFS, &config, 1).expect_err("a 4 KiB page has 1024 edges");
+        assert!(matches!(refused, Error::ChunkEdges { chunk_edges: 2048, least: 1, most: 1024 }));
+    }
+}

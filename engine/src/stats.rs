@@ -1,0 +1,114 @@
+//! What a run did, step by step.
+
+use std::iter::Sum;
+use std::ops::AddAssign;
+
+use gpuvm_kernels::layout::StepCounters;
+use serde::Serialize;
+
+/// Who looks for whom in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The frontier's vertices look at their outgoing edges.
+    Push,
+}
+
+/// How a step finds its edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scan {
+    /// A lane a row, over all vertices.
+    Rows,
+    /// A warp a chunk, over the frontier's queue.
+    Chunks,
+    /// A warp a segment, over all edges in address order.
+    Segments,
+    /// Over the vertices, no edge is looked at.
+    Vertices,
+}
+
+/// What the page table did; all zero unless the access is paged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PagingStats {
+    /// Accesses that found their page resident.
+    pub hits: u64,
+    /// Accesses that fetched their page.
+    pub faults: u64,
+    /// Lanes that shared another lane's access, and accesses that waited for another warp's fetch.
+    pub coalesced: u64,
+    /// Pages that lost their frame.
+    pub evictions: u64,
+    /// Bytes fetched from host memory.
+    pub bytes_in: u64,
+}
+
+impl AddAssign for PagingStats {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.faults += other.faults;
+        self.coalesced += other.coalesced;
+        self.evictions += other.evictions;
+        self.bytes_in += other.bytes_in;
+    }
+}
+
+impl Sum for PagingStats {
+    fn sum<I: Iterator<Item = Self>>(steps: I) -> Self {
+        steps.fold(Self::default(), |mut total, step| {
+            total += step;
+            total
+        })
+    }
+}
+
+/// One step of a traversal.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StepStats {
+    /// Vertices whose edges were looked at.
+    pub frontier: u64,
+    /// Edges looked at.
+    pub edges: u64,
+    /// Who looks for whom.
+    pub direction: Direction,
+    /// How edges were found.
+    pub scan: Scan,
+    /// What the page table did.
+    #[serde(flatten)]
+    pub paging: PagingStats,
+    /// Time from launch to result.
+    pub seconds: f64,
+}
+
+/// A run from its source to its answer, without preparing the graph.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RunStats {
+    /// The steps in order.
+    pub steps: Vec<StepStats>,
+    /// The whole run: vertex state set up, all steps, answer copied out.
+    pub seconds: f64,
+}
+
+impl RunStats {
+    /// Edges looked at in all steps.
+    pub fn edges(&self) -> u64 {
+        self.steps.iter().map(|step| step.edges).sum()
+    }
+
+    /// What the page table did in all steps.
+    pub fn paging(&self) -> PagingStats {
+        self.steps.iter().map(|step| step.paging).sum()
+    }
+}
+
+impl From<&StepCounters> for PagingStats {
+    fn from(counters: &StepCounters) -> Self {
+        Self {
+            hits: counters.hits,
+            faults: counters.faults,
+            coalesced: counters.coalesced,
+            evictions: counters.evictions,
+            bytes_in: counters.bytes_in,
+        }
+    }
+}

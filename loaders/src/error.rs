@@ -1,0 +1,150 @@
+//! What can be wrong with a graph file: one enum, a variant for each thing that can fail.
+//!
+//! Messages name the file, the line where there is one, what was found, and what would do.
+
+use std::io;
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use gpuvm_engine::GraphError;
+use thiserror::Error;
+
+/// Why a graph could not be loaded or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum LoadError {
+    #[error("{path}: cannot be opened", path = path.display())]
+    Open { path: PathBuf, #[source] source: io::Error },
+    #[error("{path}: is a directory, name the file in it", path = path.display())]
+    Directory { path: PathBuf },
+    #[error("{path}: is empty", path = path.display())]
+    Empty { path: PathBuf },
+    #[error("{path}: cannot be read", path = path.display())]
+    Read { path: PathBuf, #[source] source: io::Error },
+    #[error("{path}: damaged or cut short {what}, fetch the file again", path = path.display())]
+    Unpack { path: PathBuf, what: &'static str, #[source] source: io::Error },
+    #[error(
+        "{path}: {what} needs {} ({needed_bytes} bytes) of memory, {} ({available_bytes} bytes) are available",
+        ByteSize::b(*needed_bytes), ByteSize::b(*available_bytes), path = path.display()
+    )]
+    OutOfMemory { path: PathBuf, what: &'static str, needed_bytes: u64, available_bytes: u64 },
+    #[error("interrupted")]
+    Interrupted,
+
+    #[error("{path}: looks like an HTML page, not a graph: the download went wrong, fetch the file again",
+        path = path.display())]
+    HtmlPage { path: PathBuf },
+    #[error("{path}: is compressed by {compression}, unpack it first: {command}", path = path.display())]
+    Compression { path: PathBuf, compression: &'static str, command: &'static str },
+    #[error(
+        "{path}: holds no matrix: looked for NAME/NAME.mtx, as SuiteSparse packs it, found {found}; unpack it and \
+         name the .mtx file",
+        path = path.display()
+    )]
+    NoMatrixMember { path: PathBuf, found: String },
+    #[error(
+        "{path}: holds the Rutherford-Boeing file {member}, which is not supported yet; fetch the Matrix Market \
+         archive of the same matrix",
+        path = path.display()
+    )]
+    RutherfordBoeing { path: PathBuf, member: String },
+    #[error("{path}: holds two matrices, {first} and {second}; unpack it and name the one",
+        path = path.display())]
+    SeveralMatrices { path: PathBuf, first: String, second: String },
+
+    #[error(
+        "{path}: line 1: \"{found}\" is no Matrix Market banner; the file must begin like \
+         \"%%MatrixMarket matrix coordinate real general\"",
+        path = path.display()
+    )]
+    NoBanner { path: PathBuf, found: String },
+    #[error("{path}: line {line}: the banner's {what} is \"{found}\", must be {allowed}", path = path.display())]
+    BannerWord { path: PathBuf, line: u64, what: &'static str, found: String, allowed: &'static str },
+    #[error("{path}: line {line}: size line \"{found}\", must be {expected}", path = path.display())]
+    SizeLine { path: PathBuf, line: u64, found: String, expected: &'static str },
+    #[error("{path}: no size line ({expected}) after the banner: line {line} is the last", path = path.display())]
+    NoSizeLine { path: PathBuf, line: u64, expected: &'static str },
+    #[error(
+        "{path}: line {line}: {rows} rows and {columns} columns are {num_vertices} vertices, more than 32-bit ids \
+         can name (4294967295)",
+        path = path.display()
+    )]
+    TooManyVertices { path: PathBuf, line: u64, rows: u64, columns: u64, num_vertices: u64 },
+    #[error(
+        "{path}: line {line}: {rows} rows, {columns} columns: rows and columns are not the same vertices; use \
+         --bipartite to make them two sets of vertices",
+        path = path.display()
+    )]
+    NotSquare { path: PathBuf, line: u64, rows: u64, columns: u64 },
+    #[error(
+        "{path}: line {line}: {rows} rows, {columns} columns: a {symmetry} matrix must be square",
+        path = path.display()
+    )]
+    SymmetricNotSquare { path: PathBuf, line: u64, rows: u64, columns: u64, symmetry: &'static str },
+    #[error(
+        "{path}: line {line}: the values are complex, which no edge can weigh; use --weights abs for their modulus, \
+         or --weights unit",
+        path = path.display()
+    )]
+    ComplexWeights { path: PathBuf, line: u64 },
+    #[error(
+        "{path}: the size line (line {line}) promises {promised} entries, the file has {found}: it was cut short or \
+         the size line is wrong",
+        path = path.display()
+    )]
+    EntryCount { path: PathBuf, line: u64, promised: u64, found: u64 },
+
+    #[error("{path}: line {line}: \"{found}\" ends before its {missing}; each line must be {expected}",
+        path = path.display())]
+    MissingNumber { path: PathBuf, line: u64, found: String, missing: &'static str, expected: &'static str },
+    #[error("{path}: line {line}: \"{found}\" goes on after its last number; each line must be {expected}",
+        path = path.display())]
+    SurplusText { path: PathBuf, line: u64, found: String, expected: &'static str },
+    #[error("{path}: line {line}: {what} \"{found}\" is not {expected}", path = path.display())]
+    NotANumber { path: PathBuf, line: u64, what: &'static str, found: String, expected: &'static str },
+    #[error("{path}: line {line}: {what} 0: ids start at 1 in Matrix Market files, add 1 to each", path = path.display())]
+    IdZero { path: PathBuf, line: u64, what: &'static str },
+    #[error("{path}: line {line}: {what} {id} is out of range, the size line says {most}", path = path.display())]
+    IdOutOfRange { path: PathBuf, line: u64, what: &'static str, id: String, most: u64 },
+    #[error(
+        "{path}: line {line}: the value \"{found}\" is no finite number and cannot be a weight; use --weights unit \
+         or --weights hash",
+        path = path.display()
+    )]
+    NotFinite { path: PathBuf, line: u64, found: String },
+    #[error(
+        "{path}: line {line}: the integer {found} is too large to be held exactly (beyond 2^53); use --weights unit \
+         or --weights hash, or scale the values",
+        path = path.display()
+    )]
+    TooLargeInteger { path: PathBuf, line: u64, found: String },
+    #[error(
+        "{path}: line {line}: entry \"{found}\" is on the diagonal, which is zero in a skew-symmetric matrix and \
+         must not be stored",
+        path = path.display()
+    )]
+    SkewDiagonal { path: PathBuf, line: u64, found: String },
+
+    #[error("{path}: {reason}; it is not a whole .gvg file, convert the graph again", path = path.display())]
+    DamagedGvg { path: PathBuf, reason: String },
+    #[error("{path}: checksum of {section} does not match: the file is damaged, convert the graph again",
+        path = path.display())]
+    Checksum { path: PathBuf, section: String },
+    #[error("{path}: .gvg version {version}, this program reads version {supported}; convert the graph again",
+        path = path.display())]
+    GvgVersion { path: PathBuf, version: u32, supported: u32 },
+    #[error("{path}: .gvg files are little-endian and are mapped as they are, this machine is big-endian",
+        path = path.display())]
+    ByteOrder { path: PathBuf },
+    #[error(
+        "{path}: {option} changes the graph, which a .gvg file holds as it was converted: convert the original \
+         again with {option}",
+        path = path.display()
+    )]
+    GvgOption { path: PathBuf, option: &'static str },
+    #[error("{path}: breaks an invariant of the graph", path = path.display())]
+    Graph { path: PathBuf, #[source] source: GraphError },
+    #[error("{path}: cannot be written", path = path.display())]
+    Write { path: PathBuf, #[source] source: io::Error },
+}

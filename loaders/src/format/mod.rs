@@ -1,0 +1,4 @@
+//! A file a format.
+
+pub(crate) mod gvg;
+pub(crate) mod matrix_market;

@@ -1,0 +1,274 @@
+//! Weights from the text to the narrowest type that holds them all: what is counted while reading, how the type is
+//! chosen, and the cells that many threads fill at once.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use gpuvm_engine::graph::{Csr, HostArray, VertexId, WeightType, Weights};
+use rayon::prelude::*;
+
+/// What the values of a file have in common; two pieces of a file are joined by [`join`](ValueStats::join).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueStats {
+    min: f64,
+    max: f64,
+    integer: bool,
+    f32_exact: bool,
+}
+
+impl ValueStats {
+    /// Of no values at all.
+    pub(crate) const NONE: Self =
+        Self { min: f64::INFINITY, max: f64::NEG_INFINITY, integer: true, f32_exact: true };
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, value: f64) {
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        // The casts saturate, so that an integer beyond i64 counts as a real, which changes nothing: no integer type
+        // here would hold it.
+        self.integer &= value as i64 as f64 == value;
+        self.f32_exact &= f64::from(value as f32) == value;
+    }
+
+    pub(crate) fn join(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            integer: self.integer && other.integer,
+            f32_exact: self.f32_exact && other.f32_exact,
+        }
+    }
+
+    /// The same with the negative of every value.
+    pub(crate) fn with_negatives(self) -> Self {
+        Self { min: self.min.min(-self.max), max: self.max.max(-self.min), ..self }
+    }
+
+    /// The narrowest type that holds every value exactly.
+    pub(crate) fn narrowest(&self) -> WeightType {
+        if self.integer && self.min >= 0.0 {
+            if self.max <= f64::from(u8::MAX) {
+                return WeightType::U8;
+            }
+            if self.max <= f64::from(u16::MAX) {
+                return WeightType::U16;
+            }
+            if self.max <= f64::from(u32::MAX) {
+                return WeightType::U32;
+            }
+        }
+        match self.min > self.max {
+            true => WeightType::U8, // no values
+            false if self.f32_exact => WeightType::F32,
+            false => WeightType::F64,
+        }
+    }
+}
+
+/// A weight as it is stored: filled through an atomic cell, so that threads scatter without `unsafe` and without
+/// locks (a relaxed store is a plain store), and sorted packed with its column.
+pub(crate) trait Cell: Copy + Send + Sync + 'static {
+    type Shared: Send + Sync;
+    /// Column and weight in one word, ordered by column, then by weight.
+    type Packed: Copy + Ord + Send;
+    /// Whether the cell occupies memory.
+    const STORED: bool;
+
+    fn shared() -> Self::Shared;
+    fn store(cell: &Self::Shared, value: f64);
+    fn into_inner(cell: Self::Shared) -> Self;
+    fn pack(column: VertexId, weight: Self) -> Self::Packed;
+    fn unpack(packed: Self::Packed) -> (VertexId, Self);
+    fn into_weights(cells: Vec<Self>) -> Weights;
+}
+
+impl Cell for () {
+    type Shared = ();
+    type Packed = VertexId;
+    const STORED: bool = false;
+
+    fn shared() {}
+    #[inline(always)]
+    fn store((): &(), _value: f64) {}
+    fn into_inner((): ()) {}
+    fn pack(column: VertexId, (): ()) -> VertexId {
+        column
+    }
+    fn unpack(packed: VertexId) -> (VertexId, ()) {
+        (packed, ())
+    }
+    fn into_weights(_cells: Vec<()>) -> Weights {
+        Weights::Unit
+    }
+}
+
+macro_rules! integer_cell {
+    ($($type:ident $atomic:ident $variant:ident),*) => {$(
+        impl Cell for $type {
+            type Shared = $atomic;
+            type Packed = u64;
+            const STORED: bool = true;
+
+            fn shared() -> $atomic {
+                $atomic::new(0)
+            }
+            #[inline(always)]
+            fn store(cell: &$atomic, value: f64) {
+                cell.store(value as $type, Relaxed);
+            }
+            fn into_inner(cell: $atomic) -> Self {
+                cell.into_inner()
+            }
+            #[inline(always)]
+            fn pack(column: VertexId, weight: Self) -> u64 {
+                u64::from(column) << 32 | u64::from(weight)
+            }
+            #[inline(always)]
+            fn unpack(packed: u64) -> (VertexId, Self) {
+                ((packed >> 32) as u32, packed as $type)
+            }
+            fn into_weights(cells: Vec<Self>) -> Weights {
+                Weights::$variant(cells.into())
+            }
+        }
+    )*};
+}
+integer_cell!(u8 AtomicU8 U8, u16 AtomicU16 U16, u32 AtomicU32 U32);
+
+macro_rules! float_cell {
+    ($($type:ident $bits:ident $atomic:ident $variant:ident $packed:ident),*) => {$(
+        impl Cell for $type {
+            type Shared = $atomic;
+            type Packed = $packed;
+            const STORED: bool = true;
+
+            fn shared() -> $atomic {
+                $atomic::new(0)
+            }
+            #[inline(always)]
+            fn store(cell: &$atomic, value: f64) {
+                // Adding 0 makes a negative zero positive: mirrored entries of a skew-symmetric matrix.
+                cell.store((value as $type + 0.0).to_bits(), Relaxed);
+            }
+            fn into_inner(cell: $atomic) -> Self {
+                $type::from_bits(cell.into_inner())
+            }
+            #[inline(always)]
+            fn pack(column: VertexId, weight: Self) -> $packed {
+                // As integers the bits of floats are ordered like the floats once negative ones are turned over.
+                let bits = weight.to_bits();
+                let negative = bits >> ($bits::BITS - 1) != 0;
+                let ordered = if negative { !bits } else { bits | 1 << ($bits::BITS - 1) };
+                $packed::from(column) << $bits::BITS | $packed::from(ordered)
+            }
+            #[inline(always)]
+            fn unpack(packed: $packed) -> (VertexId, Self) {
+                let ordered = packed as $bits;
+                let positive = ordered >> ($bits::BITS - 1) != 0;
+                let bits = if positive { ordered & !(1 << ($bits::BITS - 1)) } else { !ordered };
+                ((packed >> $bits::BITS) as u32, $type::from_bits(bits))
+            }
+            fn into_weights(cells: Vec<Self>) -> Weights {
+                Weights::$variant(cells.into())
+            }
+        }
+    )*};
+}
+float_cell!(f32 u32 AtomicU32 F32 u64, f64 u64 AtomicU64 F64 u128);
+
+/// The weight, 1 to 255, that `seed` gives the edge between `u` and `v`, the same in both directions.
+///
+/// The ids, in order, are one 64-bit word; seed and word go through the finalizer of SplitMix64.
+pub(crate) fn random8(seed: u64, u: VertexId, v: VertexId) -> u8 {
+    let pair = u64::from(u.min(v)) << 32 | u64::from(u.max(v));
+    let mut z = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ seed;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^= z >> 31;
+    (1 + z % 255) as u8
+}
+
+/// [`random8`] for every edge of `csr`.
+pub(crate) fn random_weights(csr: &Csr, seed: u64) -> Weights {
+    let offsets = csr.row_offsets();
+    const EDGES: usize = 1 << 16;
+    let mut weights = vec![0; csr.column_indices().len()];
+    weights.par_chunks_mut(EDGES).zip(csr.column_indices().par_chunks(EDGES)).enumerate().for_each(
+        |(chunk, (weights, columns))| {
+            let first_edge = (chunk * EDGES) as u64;
+            let mut u = offsets.partition_point(|&offset| offset <= first_edge).saturating_sub(1);
+            for (i, (weight, &v)) in weights.iter_mut().zip(columns).enumerate() {
+                let edge = first_edge + i as u64;
+                while offsets.get(u + 1).is_some_and(|&end| end <= edge) {
+                    u += 1;
+                }
+                *weight = random8(seed, u as VertexId, v);
+            }
+        },
+    );
+    Weights::U8(weights.into())
+}
+
+/// The absolute values, without a copy if none is negative.
+pub(crate) fn absolute(weights: &Weights) -> Weights {
+    fn copy<T: Copy + Send + Sync + PartialOrd>(
+        weights: &HostArray<T>,
+        zero: T,
+        abs: fn(T) -> T,
+    ) -> HostArray<T> {
+        match weights.par_iter().any(|&w| w < zero) {
+            true => weights.par_iter().map(|&w| abs(w)).collect::<Vec<_>>().into(),
+            false => weights.clone(),
+        }
+    }
+    match weights {
+        Weights::F32(w) => Weights::F32(copy(w, 0.0, f32::abs)),
+        Weights::F64(w) => Weights::F64(copy(w, 0.0, f64::abs)),
+        others => others.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn narrowest(values: &[f64]) -> WeightType {
+        let mut stats = ValueStats::NONE;
+        values.iter().for_each(|&v| stats.add(v));
+        stats.narrowest()
+    }
+
+    #[test]
+    fn type_is_the_narrowest_that_holds_every_value() {
+        assert_eq!(narrowest(&[]), WeightType::U8);
+        assert_eq!(narrowest(&[0.0, 255.0]), WeightType::U8);
+        assert_eq!(narrowest(&[256.0]), WeightType::U16);
+        assert_eq!(narrowest(&[65536.0]), WeightType::U32);
+        assert_eq!(narrowest(&[4294967295.0]), WeightType::U32);
+        assert_eq!(narrowest(&[4294967296.0]), WeightType::F32); // a power of two
+        assert_eq!(narrowest(&[4294967297.0]), WeightType::F64);
+        assert_eq!(narrowest(&[-1.0]), WeightType::F32);
+        assert_eq!(narrowest(&[0.5]), WeightType::F32);
+        assert_eq!(narrowest(&[0.1]), WeightType::F64);
+        assert_eq!(narrowest(&[1e300]), WeightType::F64);
+    }
+
+    #[test]
+    fn packed_floats_are_ordered_like_floats_and_come_back() {
+        let ordered = [f64::MIN, -1.5, -0.25, 0.0, 1e-300, 0.25, 7.0, f64::MAX];
+        let packed: Vec<u128> = ordered.iter().map(|&w| f64::pack(9, w)).collect();
+        assert!(packed.is_sorted());
+        assert!(packed.iter().zip(ordered).all(|(&p, w)| f64::unpack(p) == (9, w)));
+        assert!(f32::pack(1, f32::MAX) < f32::pack(2, f32::MIN));
+        assert_eq!(f32::unpack(f32::pack(u32::MAX, -2.5)), (u32::MAX, -2.5));
+    }
+
+    #[test]
+    fn random_weights_are_the_same_in_both_directions() {
+        let csr = Csr::new(vec![0, 0, 2, 3, 4], vec![2, 3, 1, 1], Weights::Unit, true).expect("valid");
+        let Weights::U8(weights) = random_weights(&csr, 42) else { panic!("stored as u8") };
+        assert_eq!((weights[0], weights[1]), (weights[2], weights[3]));
+        assert!(weights.iter().all(|&w| w > 0));
+        assert_ne!(random8(1, 2, 3), random8(2, 2, 3)); // these two seeds differ here
+    }
+}
