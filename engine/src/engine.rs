@@ -364,3 +364,7 @@ fn check_weights(weights: &Weights) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -407,22 +407,59 @@ fn probe() {
         ..Scenario::default()
     };
     let sc = match arg.as_str() {
-        "1" => s(&[&[0], &[0]], 1, 1),
-        "2" => s(&[&[0, 1], &[1, 0]], 2, 2),
-        "3" => s(&[&[0, 1], &[2]], 3, 2),
-        "4" => s(&[&[0, 1], &[2, 0]], 3, 2),
-        "5" => s(&[&[0, 1], &[1, 2]], 3, 2),
         "6" => s(&[&[0], &[0], &[0]], 1, 1),
-        "7" => s(&[&[0], &[0], &[1]], 2, 2),
-        "8" => s(&[&[0], &[1], &[2]], 3, 3),
-        "9" => s(&[&[0, 1], &[0, 1]], 2, 1),
-        "10" => s(&[&[0, 1], &[0]], 2, 1),
-        "11" => s(&[&[0], &[1]], 2, 1),
-        "12" => s(&[&[0, 1, 2], &[1, 2, 0]], 3, 2),
-        "13" => s(&[&[0, 1], &[1], &[2]], 3, 3),
-        "14" => s(&[&[0], &[0], &[0]], 1, 1),
-        "20" => Scenario { eviction: Eviction::Never, ..s(&[&[0, 1], &[1, 0]], 2, 2) },
-        "21" => Scenario { eviction: Eviction::Never, ..s(&[&[0, 1], &[1, 0], &[0, 1]], 2, 2) },
+        "7" => s(&[&[0], &[1], &[2]], 3, 2),
+        "8" => s(&[&[0], &[1], &[0]], 2, 1),
+        "9" => s(&[&[0, 1], &[0], &[1]], 2, 2),
+        "10" => s(&[&[0, 1], &[0], &[2]], 3, 2),
+        "11" => s(&[&[0, 3], &[1], &[2]], 4, 3),
+        "12" => s(&[&[0, 3], &[0], &[2]], 4, 3),
+        "13" => s(&[&[0, 1, 2, 0], &[3]], 4, 2),
+        "14" => {
+            Scenario { variant: Variant::EvictsWithoutAskingForTheFrame, ..s(&[&[0, 1, 2, 0], &[3]], 4, 2) }
+        }
+        "15" => Scenario { variant: Variant::BeginsFaultWithoutCompareExchange, ..s(&[&[0], &[0]], 1, 2) },
+        "16" => s(&[&[0, 1], &[0, 1]], 2, 1),
+        "17" => s(&[&[0, 1], &[1, 0]], 2, 1),
+        "B" => {
+            use Variant::*;
+            for variant in [
+                AddsReferencesRelaxed,
+                WaitsRelaxed,
+                PublishesRelaxed,
+                ReleasesRelaxed,
+                EvictsRelaxed,
+                EvictsReferencedPages,
+                EvictsWithoutAskingForTheFrame,
+                BeginsFaultWithoutCompareExchange,
+                PublishesByStore,
+            ] {
+                for (i, sc) in [
+                    s(&[&[0], &[0]], 1, 1),
+                    s(&[&[0], &[1]], 2, 1),
+                    s(&[&[0, 1], &[0]], 2, 1),
+                    s(&[&[0, 1], &[2]], 3, 2),
+                ]
+                .into_iter()
+                .enumerate()
+                {
+                    let t = Instant::now();
+                    let m = catch_unwind(AssertUnwindSafe(|| {
+                        refusal(Scenario { variant, preemptions: Some(3), ..sc })
+                    }));
+                    let m = m.unwrap_or_default();
+                    eprintln!(
+                        "RESULT {variant:?} {i} {:?} {:?}",
+                        t.elapsed(),
+                        m.lines().take(3).collect::<Vec<_>>()
+                    );
+                    if !m.is_empty() {
+                        break;
+                    }
+                }
+            }
+            return;
+        }
         _ => return,
     };
     explore(sc);

@@ -15,7 +15,7 @@ pub struct BfsLimit {
 /// Whether `levels` are the steps from `source` of a BFS that stopped at `limit`, and `parents` one tree of them.
 ///
 /// Levels run over directed edges. Every vertex within the limit is reached, none beyond it. A parent has the level
-/// before its child's and an edge to it; the source and the unreached have [`NO_PARENT`](crate::answer::NO_PARENT).
+/// before its child's and an edge to it; the source and the unreached have [`NO_PARENT`](crate::NO_PARENT).
 /// A `source` that is not a vertex reaches nothing. Cost: each edge of a reached vertex once.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub struct SsspLimit {
 /// The first [`Difference`]: of lengths and type, then of distances, nearest to the source first, then of parents, by id.
 ///
 /// ```
-/// use gpuvm_engine::answer::Distances;
+/// use gpuvm_engine::Distances;
 /// use gpuvm_engine::graph::{Csr, Weights};
 /// use gpuvm_engine::verify::{self, SsspLimit};
 /// let path = Csr::new(vec![0, 1, 2, 2], vec![1, 2], Weights::F32(vec![0.5, 2.0].into()), false)?;

@@ -1,0 +1,222 @@
+// The page protocol and the traversals on threads, for ThreadSanitizer: far fewer frames than pages, so that pages are
+// evicted under the readers' noses all the time. Exits with 1 if a byte or an answer is wrong; races are
+// ThreadSanitizer's to report.
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#ifdef BREAK_RELEASE
+// The test of this test: without release order a page's bytes may be read before they are there.
+#undef __ATOMIC_RELEASE
+#define __ATOMIC_RELEASE __ATOMIC_RELAXED
+#endif
+#include "bfs.cuh"
+#include "connected_components.cuh"
+#include "sssp.cuh"
+
+using namespace gpuvm;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "wrong: %s\n", what);
+  std::exit(1);
+}
+
+u64 next_random(u64& state) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state;
+}
+
+template <class T>
+u64 address(std::vector<T>& array) {
+  return reinterpret_cast<u64>(array.data());
+}
+
+template <class Body>
+void on_threads(u32 num_threads, Body body) {
+  std::vector<std::thread> threads;
+  for (u32 t = 0; t < num_threads; ++t)
+    threads.emplace_back([=] {
+      Warp warp{0, t, num_threads, nullptr, {}};
+      body(warp);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+constexpr u32 kPageShift = 12;
+constexpr u64 kPageBytes = u64(1) << kPageShift;
+
+// Page entries and frames, as engine/src/paging sets them up.
+struct Pages {
+  std::vector<u64> entries, owners, hand{0};
+  std::vector<u8> frames;
+  u64 policy;
+
+  Pages(u64 num_pages, u64 num_frames, u64 policy)
+      : entries(num_pages), owners(num_frames, kNoPage), frames(num_frames << kPageShift), policy(policy) {}
+  PageTableView table() { return {address(entries), u32(kPageTableEvicts), kPageShift}; }
+  FramePoolView pool() { return {address(frames), address(owners), address(hand), u32(owners.size()), u32(policy)}; }
+  void require_quiet() {
+    for (u64 entry : entries)
+      require(entry == 0 || (page_state(entry) == kPageResident && page_references(entry) == 0),
+              "every page is absent or resident without references");
+  }
+};
+
+// Threads read random pages and check every word under their reference.
+void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
+  std::vector<u64> host(num_pages * kPageBytes / 8);
+  for (u64 i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
+  Pages pages(num_pages, num_threads, policy);
+  ErrorSlot error{};
+  StepCounters counters{};
+  const ArrayView array{address(host), host.size() * 8, 0};
+  on_threads(num_threads, [&, array](Warp& warp) {
+    const Paging paging{pages.table(), pages.pool(), reinterpret_cast<u64>(&error), u64(60) * 1000000000};
+    u64 state = 88172645463325252 + warp.warp;
+    for (int i = 0; i < 4000; ++i) {
+      // Half of the reads go to three pages, so that hits, waits and evictions all happen.
+      const u64 page = next_random(state) % 2 ? next_random(state) % num_pages : next_random(state) % 3;
+      const u8* frame = acquire_page(warp, paging, array, page, 1);
+      require(frame != nullptr, "no page is stuck");
+      for (u64 at = next_random(state) % 64; at < kPageBytes / 8; at += 64)
+        require(reinterpret_cast<const u64*>(frame)[at] == host[page * kPageBytes / 8 + at], "a page holds its bytes");
+      release_page(warp, paging, page, 1);
+    }
+    flush_stats(warp, reinterpret_cast<u64>(&counters));
+  });
+  pages.require_quiet();
+  require(counters.evictions > 0 && counters.faults - counters.evictions <= num_threads, "evictions match the faults");
+  std::printf("%u threads, %llu pages, policy %llu: %llu faults, %llu hits, %llu shared, %llu evictions\n", num_threads,
+              num_pages, policy, counters.faults, counters.hits, counters.coalesced, counters.evictions);
+}
+
+// A random graph with a hub whose row spans pages, and u8 weights.
+struct Graph {
+  std::vector<u64> row_offsets{0};
+  std::vector<u32> columns;
+  std::vector<u8> weights;
+  std::vector<u32> segment_first_vertex;
+  static constexpr u32 kSegmentShift = 10;
+
+  explicit Graph(u32 n) {
+    u64 state = 2463534242;
+    for (u32 u = 0; u < n; ++u) {
+      const u64 degree = u == 7 ? 5000 : next_random(state) % 16;
+      for (u64 i = 0; i < degree; ++i) {
+        columns.push_back(u32(next_random(state) % n));
+        weights.push_back(u8(next_random(state) % 5));
+      }
+      row_offsets.push_back(columns.size());
+    }
+    for (u32 u = 0; u < n; ++u)
+      while (segment_first_vertex.size() << kSegmentShift < row_offsets[u + 1]) segment_first_vertex.push_back(u);
+  }
+
+  GraphView view() {
+    GraphView view{};
+    view.row_offsets = address(row_offsets);
+    view.segment_first_vertex = address(segment_first_vertex);
+    view.num_vertices = row_offsets.size() - 1;
+    view.num_edges = columns.size();
+    view.num_segments = segment_first_vertex.size();
+    view.segment_shift = view.page_edges_shift = kSegmentShift;
+    view.weight_type = u32(kWeightU8);
+    view.columns = {address(columns), columns.size() * 4, 0};
+    view.weights = {address(weights), weights.size(), (columns.size() * 4 + kPageBytes - 1) >> kPageShift};
+    return view;
+  }
+  u64 num_pages() { return view().weights.first_page + (weights.size() + kPageBytes - 1) / kPageBytes; }
+};
+
+// Runs BFS, SSSP and components and returns their answers, one after the other.
+std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
+  const u64 n = graph.row_offsets.size() - 1;
+  std::vector<u32> levels(n, kUnreached), stamps(n, 0), labels(n), bfs_parents(n, kNoParent), parents(n, kNoParent);
+  std::vector<u64> distances(n, kUnreachedDistance);
+  std::vector<u32> queues[2][2];
+  for (auto& frontier : queues) {
+    frontier[0].resize(n);
+    frontier[1].resize(graph.segment_first_vertex.size());
+  }
+  for (u32 v = 0; v < n; ++v) labels[v] = v;
+  ErrorSlot error{};
+  StepCounters counters{};
+  TraversalView view{};
+  view.graph = graph.view();
+  if (pages != nullptr) {
+    view.graph.paged = 1;
+    view.graph.page_table = pages->table();
+    view.graph.frame_pool = pages->pool();
+  }
+  view.counters = reinterpret_cast<u64>(&counters);
+  view.error = reinterpret_cast<u64>(&error);
+  view.stuck_after_ns = u64(60) * 1000000000;
+
+  // Steps from the source until nothing is found; sparse scans, every third step a dense one.
+  auto run_steps = [&](auto step) {
+    queues[0][0][0] = 7;
+    for (u64 s = (graph.row_offsets[7] >> Graph::kSegmentShift) + 1, i = 0;
+         s <= (graph.row_offsets[8] - 1) >> Graph::kSegmentShift; ++s)
+      queues[0][1][i++] = u32(s);
+    counters.next_vertices = 1;
+    counters.next_continuations = ((graph.row_offsets[8] - 1) >> Graph::kSegmentShift) -
+                                  (graph.row_offsets[7] >> Graph::kSegmentShift);
+    for (u32 number = 0; counters.next_vertices != 0; ++number) {
+      auto& current = queues[number % 2];
+      auto& next = queues[1 - number % 2];
+      view.current = {address(current[0]), address(current[1]), counters.next_vertices, counters.next_continuations};
+      view.next = {address(next[0]), address(next[1]), 0, 0};
+      view.scan = u32(number % 3 == 2 ? kScanSegments : kScanChunks);
+      counters = StepCounters{};
+      on_threads(num_threads, [&, number](Warp& warp) { step(warp, number); });
+    }
+  };
+  levels[7] = 0;
+  run_steps([&](Warp& warp, u32 level) { bfs_step(warp, {view, address(levels), address(bfs_parents), level, 0}); });
+  distances[7] = 0;
+  stamps[7] = 1;
+  run_steps([&](Warp& warp, u32 step) {
+    sssp_step(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1, step + 1, 0});
+  });
+  auto pass = [&](u64 scan, auto body) {
+    counters = StepCounters{};
+    view.scan = u32(scan);
+    view.next = {};
+    on_threads(num_threads, body);
+  };
+  for (u64 ties : {kParentsNearer, kParentsTied})
+    pass(kScanRows, [&](Warp& warp) {
+      sssp_parents(warp, {view, address(distances), address(parents), 7, u32(ties)});
+    });
+  pass(kScanSegments, [&](Warp& warp) { components_link(warp, {view, address(labels)}); });
+  pass(kScanSegments, [&](Warp& warp) { components_compress(warp, {view, address(labels)}); });
+  require(error.code == 0, "no kernel failed");
+
+  std::vector<u64> answers(distances);
+  answers.insert(answers.end(), levels.begin(), levels.end());
+  answers.insert(answers.end(), bfs_parents.begin(), bfs_parents.end());
+  answers.insert(answers.end(), labels.begin(), labels.end());
+  return answers;
+}
+
+}  // namespace
+
+int main() {
+  for (u64 policy : {kEvictionFifo, kEvictionClock}) {
+    read_random_pages(2, 16, policy);
+    read_random_pages(4, 64, policy);
+    Graph graph(3000);
+    const std::vector<u64> expected = run_algorithms(graph, nullptr, 1);
+    Pages pages(graph.num_pages(), 2 * 4, policy);
+    require(run_algorithms(graph, &pages, 4) == expected, "four paged threads find what one plain thread finds");
+    pages.require_quiet();
+    std::printf("4 threads, %llu pages, 8 frames, policy %llu: BFS, SSSP and components agree\n",
+                u64(pages.entries.size()), policy);
+  }
+}

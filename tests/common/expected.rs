@@ -1,0 +1,89 @@
+//! Graphs with answers made by other programs (numpy, scipy, igraph): `datasets/graphs/expected/*.json`, and more of
+//! the same layout in the folder that the environment variable `GPUVM_DATASETS` names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gpuvm_engine::graph::Csr;
+use gpuvm_engine::{Distances, UNREACHED};
+use gpuvm_loaders::{LoadOptions, WeightRule};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// A graph file and what is expected of it.
+pub struct Expected {
+    pub name: String,
+    pub path: PathBuf,
+    pub json: Value,
+}
+
+/// Every Matrix Market graph that must load, small ones first.
+pub fn graphs() -> Vec<Expected> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/graphs");
+    let mut graphs: Vec<Expected> = Vec::new();
+    for folder in std::iter::once(repository).chain(std::env::var_os("GPUVM_DATASETS").map(PathBuf::from)) {
+        for entry in fs::read_dir(folder.join("expected")).expect("a folder of expected answers") {
+            let text = fs::read_to_string(entry.expect("readable").path()).expect("readable");
+            let json: Value = serde_json::from_str(&text).expect("JSON");
+            let is_matrix_market = json["format"].as_str().is_some_and(|format| format.contains("Matrix Market"));
+            let Some(name) = json["file"].as_str().filter(|_| is_matrix_market).map(str::to_owned) else { continue };
+            let path = folder.join(&name);
+            if path.exists() && graphs.iter().all(|known| known.name != name) {
+                graphs.push(Expected { name, path, json });
+            }
+        }
+    }
+    graphs.sort_by_key(|graph| (graph.json["expanded_entries"].as_u64(), graph.name.clone()));
+    assert!(graphs.len() >= 20, "the repository holds the graphs");
+    graphs
+}
+
+impl Expected {
+    /// The graph in one of the views, `directed` or `undirected`.
+    pub fn load(&self, view: &str, weights: WeightRule) -> Csr {
+        let options = LoadOptions {
+            weights,
+            bipartite: self.json["rectangular_as_bipartite"].as_bool().unwrap_or(false),
+            symmetrize: view == "undirected",
+            ..LoadOptions::default()
+        };
+        gpuvm_loaders::load(&self.path, &options, &()).unwrap_or_else(|e| panic!("{}: {e}", self.name)).csr
+    }
+
+    /// Source and expected results of each run in a view.
+    pub fn runs(&self, view: &str) -> impl Iterator<Item = (u32, &Value)> {
+        let runs = self.json[view].as_array().expect("runs");
+        runs.iter().map(|run| (run["source"].as_u64().expect("a vertex") as u32, run))
+    }
+}
+
+fn sha256(bytes: impl Iterator<Item = u8>) -> String {
+    let bytes: Vec<u8> = bytes.collect();
+    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Digest of labels as int32.
+pub fn digest_labels(labels: &[u32]) -> String {
+    sha256(labels.iter().flat_map(|&label| (label as i32).to_le_bytes()))
+}
+
+/// Digest of levels as int32, -1 where not reached.
+pub fn digest_levels(levels: &[u32]) -> String {
+    sha256(levels.iter().flat_map(|&l| if l == UNREACHED { -1 } else { l as i32 }.to_le_bytes()))
+}
+
+/// Checks distances: by digest where they are integers, else by count, maximum and sum.
+pub fn assert_distances(expected: &Value, distances: &Distances, context: &str) {
+    let reached: Vec<f64> = (0..distances.len() as u32).map(|v| distances.get(v)).filter(|d| d.is_finite()).collect();
+    assert_eq!(expected["reached"].as_u64(), Some(reached.len() as u64), "{context}: reached");
+    let near = |name: &str, got: f64| {
+        let wanted = expected[name].as_f64().expect("a number");
+        assert!((got - wanted).abs() <= 1e-9 * wanted.abs(), "{context}: {name} is {got}, expected {wanted}");
+    };
+    near("max", reached.iter().copied().fold(0.0, f64::max));
+    near("sum", reached.iter().sum());
+    if let (Some(digest), Distances::Integer(distances)) = (expected["sha256"].as_str(), distances) {
+        let signed = distances.iter().map(|&d| if d == Distances::UNREACHED { -1 } else { d as i64 });
+        assert_eq!(sha256(signed.flat_map(i64::to_le_bytes)), digest, "{context}: digest");
+    }
+}
