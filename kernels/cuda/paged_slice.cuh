@@ -45,6 +45,12 @@ struct EdgeRun {
   const u8* weights;
 };
 
+// The same edges from number `i` on.
+template <class Weight>
+GPUVM_DEVICE EdgeRun run_from(const EdgeRun& run, u64 i) {
+  return {run.columns + i, run.weights + i * Weight::kBytes};
+}
+
 // Arrays that are all there.
 template <class Weight>
 struct PlainEdges {
@@ -55,7 +61,8 @@ struct PlainEdges {
       : columns(pointer<const u32>(view.graph.columns.address)),
         weights(pointer<const u8>(view.graph.weights.address)) {}
 
-  GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return {columns + first, weights + first * Weight::kBytes}; }
+  GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
+  GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return run_from<Weight>({columns, weights}, first); }
   GPUVM_DEVICE void release(Warp&, u64, u32) const {}
 };
 
@@ -72,6 +79,7 @@ struct PagedEdges {
         weights(view.graph.weights),
         paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns} {}
 
+  GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {
     return array.first_page + (at >> paging.table.page_shift);
   }

@@ -48,12 +48,10 @@ GPUVM_DEVICE void push(Warp& warp, const TraversalView& view, bool found, u32 v)
   for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
 }
 
-// Visits edges [begin, end) of row u, which lie in one segment; the whole warp on one chunk. False if stopped.
-template <class Edges, class Visitor>
-GPUVM_DEVICE bool scan_chunk(Warp& warp, const TraversalView& view, const Edges& edges, Visitor& visitor, u32 u,
+// Visits edges [begin, end) of row u with the whole warp; `run` starts with edge `begin`.
+template <class Visitor>
+GPUVM_DEVICE void scan_chunk(Warp& warp, const TraversalView& view, Visitor& visitor, const EdgeRun& run, u32 u,
                              u64 begin, u64 end) {
-  const EdgeRun run = edges.acquire(warp, begin, 1);
-  if (run.columns == nullptr) return false;
   const u64 state = visitor.begin(u);
   const u64 num_vertices = view.graph.num_vertices;
   if (warp.leads()) warp.stats.edges += end - begin;
@@ -70,8 +68,6 @@ GPUVM_DEVICE bool scan_chunk(Warp& warp, const TraversalView& view, const Edges&
     }
     push(warp, view, found, v);
   }
-  edges.release(warp, begin, 1);
-  return true;
 }
 
 // Balanced, sparse: the chunks in the frontier's queues.
@@ -94,13 +90,16 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const TraversalView& view, const Edges
         begin = s << graph.segment_shift;
       }
       const u64 segment_end = ((begin >> graph.segment_shift) + 1) << graph.segment_shift;
-      if (!scan_chunk(warp, view, edges, visitor, u, begin, smaller(row_offsets[u + 1], segment_end))) return;
+      const EdgeRun run = edges.acquire(warp, begin, 1);
+      if (run.columns == nullptr) return;
+      scan_chunk(warp, view, visitor, run, u, begin, smaller(row_offsets[u + 1], segment_end));
+      edges.release(warp, begin, 1);
     }
   }
 }
 
-// Balanced, dense: all segments in address order, so that a page is needed once; rows that are not active are passed
-// over, and a page without active rows is never touched.
+// Balanced, dense: all segments in address order, so that a page is needed once, under one reference; rows that are
+// not active are passed over, and a segment without active rows is never touched.
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const TraversalView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
@@ -109,18 +108,25 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const TraversalView& view, const Edg
   while (take_work(warp, view, graph.num_segments, 1, s, last)) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    // 32 rows at a time: each lane asks whether its row is active, then the warp scans the active ones in turn.
+    EdgeRun segment{nullptr, nullptr};
+    // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones in turn.
     for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
          first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
       const u64 mine = first + warp.lane;
       const bool active = mine < graph.num_vertices && row_offsets[mine] < segment_end &&
                           row_offsets[mine] != row_offsets[mine + 1] && visitor.is_active(u32(mine));
       for (u32 lanes = warp.ballot(active); lanes != 0; lanes &= lanes - 1) {
+        if (segment.columns == nullptr) {
+          segment = edges.acquire(warp, segment_begin, 1);
+          if (segment.columns == nullptr) return;
+        }
         const u32 u = u32(first) + lowest_bit(lanes);
         const u64 begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
-        if (!scan_chunk(warp, view, edges, visitor, u, begin, smaller(row_offsets[u + 1], segment_end))) return;
+        scan_chunk(warp, view, visitor, edges.at(segment, begin - segment_begin), u, begin,
+                   smaller(row_offsets[u + 1], segment_end));
       }
     }
+    if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
   }
 }
 
