@@ -9,13 +9,13 @@
 //!      where they were;
 //! (I4) bytes are visible before `resident` is, and read before the frame is written again: the bytes are an
 //!      [`UnsafeCell`], in which loom refuses a read and a write that are not ordered;
-//! (I5) one completion for every request: fetches and publishes are as many as faults, each finds its page faulting, and
-//!      in the end every page is absent or resident, without references.
+//! (I5) one completion for every request: fetches and publishes are as many as faults, each finds its page faulting,
+//!      and in the end every page is absent or resident, without references.
 //! loom itself refuses a wait that nobody ends.
 //!
-//! Two warps on one page, on pages with a frame each, and in one frame run in every order there is; in two frames of three
-//! pages, and with a third warp, in those with a few preemptions, since the rest would take hours. `--nocapture` shows how
-//! many orders each scenario has.
+//! Two warps on one page, on pages with a frame each, and in one frame run in every order there is; in two frames of
+//! three pages, and with a third warp, in those with a few preemptions, since the rest would take hours. `--nocapture`
+//! shows how many orders each scenario has.
 //!
 //! Then the protocol is broken in each place where it takes care, one a test, and the model has to notice.
 
@@ -206,7 +206,8 @@ impl Paging {
         if self.eviction == Eviction::Never {
             return self.entries[page].load(ordering);
         }
-        self.entries[page].fetch_add(lanes << REFERENCE_SHIFT, ordering)
+        let references = lanes << REFERENCE_SHIFT;
+        self.entries[page].fetch_add(references, ordering) + references
     }
 
     fn begin_fault(&self, page: usize, mut seen: u64) -> bool {

@@ -19,12 +19,13 @@ GPUVM_DEVICE u64* page_entry(const PageTableView& table, u64 page) {
   return pointer<u64>(table.entries) + page;
 }
 
-// Counts `lanes` references and returns the entry as it was. If that says resident, the page stays (I3) and its bytes
+// Counts `lanes` references and returns the entry with them. If that says resident, the page stays (I3) and its bytes
 // are visible (I4, the acquire meets the release of publish): a hit, one atomic and nothing else. References on a page
 // that is not there yet are kept, and hold it from the moment it arrives.
 GPUVM_DEVICE u64 add_references(const PageTableView& table, u64 page, u32 lanes) {
   if (!(table.flags & kPageTableEvicts)) return load_acquire(page_entry(table, page));
-  return add_acquire(page_entry(table, page), u64(lanes) << kPageReferenceShift);
+  const u64 references = u64(lanes) << kPageReferenceShift;
+  return add_acquire(page_entry(table, page), references) + references;
 }
 
 // absent -> faulting. True for one warp of the grid (I2): the one that must fetch the page.

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use crate::answer::{Level, UNREACHED};
 use crate::graph::{Csr, VertexId};
 
-/// Steps from `source` to every vertex, by a queue; [`UNREACHED`] where no path leads, and everywhere if `source` is not
-/// a vertex.
+/// Steps from `source` to every vertex, by a queue; [`UNREACHED`] where no path leads, and everywhere if `source` is
+/// not a vertex.
 pub fn bfs(csr: &Csr, source: VertexId) -> Vec<Level> {
     let mut levels = vec![UNREACHED; csr.num_vertices() as usize];
     let mut queue = VecDeque::new();

@@ -25,7 +25,8 @@ pub struct SsspLimit {
 /// negative. Cost: each edge of a reached vertex once.
 ///
 /// # Errors
-/// The first [`Difference`]: of lengths and type, then of distances, nearest to the source first, then of parents, by id.
+/// The first [`Difference`]: of lengths and type, then of distances, nearest to the source first, then of parents, by
+/// id.
 ///
 /// ```
 /// use gpuvm_engine::Distances;
@@ -66,7 +67,7 @@ pub fn sssp(
 pub(super) trait Measure: Copy + PartialOrd + Send + Sync {
     const ZERO: Self;
     const UNREACHED: Self;
-    /// What an edge of this weight offers the vertex at its end; at the end of the range [`UNREACHED`](Self::UNREACHED).
+    /// What an edge of this weight offers the vertex that it leads to; at most [`UNREACHED`](Self::UNREACHED).
     fn along(self, weight: f64) -> Self;
     /// A total order, for an answer that is not a number too.
     fn total_cmp(self, other: Self) -> Ordering;
