@@ -63,7 +63,7 @@ impl PreparedGraph {
             None => UNREACHED_BITS - 1,
             // A limit that is negative or no number: only the source is so near.
             Some(limit) if limit.is_nan() || limit <= 0.0 => 0,
-            Some(limit) if integer => limit as u64,
+            Some(limit) if integer => (limit as u64).min(UNREACHED_BITS - 1),
             Some(limit) => limit.to_bits(),
         };
         self.distances.fill(UNREACHED_BITS);

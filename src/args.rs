@@ -1,0 +1,390 @@
+//! What was typed: a struct a subcommand, options in common flattened in. What it means is in `settings`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpuvm_engine::PageSize;
+use gpuvm_loaders::WeightRule;
+
+/// Graph analytics for graphs larger than GPU memory
+///
+/// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`. Vertex
+/// ids are those of the file counted from 0: row i of the matrix is vertex i - 1.
+#[derive(Debug, Parser)]
+#[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
+#[command(after_long_help = "Exit codes: 0 done, 1 --verify found a difference, 2 anything else.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print nothing but errors, and JSON where --json asks for it
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Log to stderr; twice for more
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Breadth-first search: levels, and parents
+    #[command(
+        after_long_help = "Example: levels from vertex 0, in at most 1 GiB, checked, as a NumPy array\n  \
+        gpuvm-graph bfs --graph karate.mtx --source 0 --gpu-mem 1G --verify --output levels.npy"
+    )]
+    Bfs(BfsArgs),
+    /// Connected components, edges taken as undirected
+    #[command(after_long_help = "Example: the component of each vertex, edges read in place\n  \
+        gpuvm-graph cc --graph karate.mtx --access zero-copy --output components.csv")]
+    Cc(CcArgs),
+    /// Single-source shortest paths: distances, and parents
+    #[command(after_long_help = "Example: the mean of 16 drawn sources, weights computed from the ids\n  \
+        gpuvm-graph sssp --graph karate.mtx --weights hash --source random:16 --json result.json")]
+    Sssp(SsspArgs),
+    /// Write a graph as a .gvg file, which opens at once
+    #[command(after_long_help = "Example:\n  gpuvm-graph convert karate.mtx karate.gvg")]
+    Convert(ConvertArgs),
+    /// Tell what is in a graph file: sizes, degrees, weights, pages
+    #[command(after_long_help = "Example:\n  gpuvm-graph info karate.mtx --page-size 64K")]
+    Info(InfoArgs),
+    /// Print what a run would take of device memory, and exit
+    #[command(after_long_help = "Example: any run, with `plan` before it\n  \
+        gpuvm-graph plan bfs --graph karate.mtx --gpu-mem 1G")]
+    Plan {
+        #[command(subcommand)]
+        run: PlannedRun,
+    },
+}
+
+/// The runs that can be planned; options that do not change the plan have no effect.
+#[derive(Debug, Subcommand)]
+pub enum PlannedRun {
+    /// Plan a breadth-first search
+    Bfs(BfsArgs),
+    /// Plan connected components
+    Cc(CcArgs),
+    /// Plan single-source shortest paths
+    Sssp(SsspArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BfsArgs {
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// The last level; vertices farther away stay unreached
+    #[arg(long, value_name = "LEVELS", help_heading = "Search", allow_negative_numbers = true)]
+    pub depth_limit: Option<u32>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct CcArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct SsspArgs {
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// The largest distance; vertices farther away stay unreached
+    #[arg(long, value_name = "DISTANCE", help_heading = "Search", allow_negative_numbers = true, value_parser = distance)]
+    pub depth_limit: Option<f64>,
+    #[command(flatten)]
+    pub weights: WeightArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The graph to convert
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write, whose name must end in .gvg
+    #[arg(value_name = "OUT.gvg")]
+    pub output: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long, help_heading = "Result")]
+    pub force: bool,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub weights: WeightArgs,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// The graph to look at
+    #[arg(value_name = "FILE")]
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub weights: WeightArgs,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+/// What every run takes.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The graph: a Matrix Market file (.mtx, .mtx.gz, .tar.gz) or a .gvg file
+    #[arg(long, value_name = "FILE", help_heading = "Graph")]
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// Write the value of every vertex: .npy, .csv or .txt by extension
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+    /// Check the answer by an independent linear-time test; exit code 1 if it is wrong
+    #[arg(long, help_heading = "Result")]
+    pub verify: bool,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+/// Where a search starts and what it looks for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Search")]
+pub struct SearchArgs {
+    /// Where to start: a vertex (from 0), random:K for K vertices with outgoing edges, or max-degree; may be given again
+    #[arg(
+        long,
+        value_name = "N|random:K|max-degree",
+        default_value = "max-degree",
+        allow_hyphen_values = true
+    )]
+    pub source: Vec<SourceArg>,
+    /// What random:K draws by
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Stop once this vertex is reached and everything as near
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub target: Option<VertexArg>,
+    /// Find parents too: a column more in --output, NAME.parents.npy beside NAME.npy
+    #[arg(long)]
+    pub parents: bool,
+}
+
+/// How a file becomes a graph.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Graph")]
+pub struct LoadArgs {
+    /// Take rows and columns as two sets of vertices: row i is vertex i - 1, column j is vertex rows + j - 1
+    #[arg(long)]
+    pub bipartite: bool,
+    /// Add the reverse of every edge
+    #[arg(long)]
+    pub symmetrize: bool,
+    /// Keep entries that name the same edge, instead of the smallest weight alone
+    #[arg(long)]
+    pub keep_duplicates: bool,
+    /// Keep edges from a vertex to itself
+    #[arg(long)]
+    pub keep_loops: bool,
+    /// Read the whole of a .gvg file and compare its checksums
+    #[arg(long)]
+    pub verify_file: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Graph")]
+pub struct WeightArgs {
+    /// Weights: file, abs (moduli of the file's), unit (1), hash (1 to 255, from the ids) or random:SEED (1 to 255)
+    #[arg(long, value_name = "RULE", default_value = "file", value_parser = weight_rule)]
+    pub weights: WeightRule,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct ThreadArgs {
+    /// Threads; one a core if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct PageArgs {
+    /// Bytes of a page: a power of two from 4K to 1M
+    #[arg(long, value_name = "SIZE", default_value = "8K", allow_negative_numbers = true, value_parser = page_size)]
+    pub page_size: PageSize,
+}
+
+/// Where kernels run and what they may take.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct DeviceArgs {
+    /// Where to run
+    #[arg(long, default_value = "auto")]
+    pub device: DeviceArg,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    /// Device memory that the run may take in all, in binary units: 16G, 512M, 8KiB; what is free if not given
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
+    pub gpu_mem: Option<u64>,
+    #[command(flatten)]
+    pub page: PageArgs,
+    /// How edges are reached: auto copies them if they fit --gpu-mem and pages them if not
+    #[arg(long, default_value = "auto")]
+    pub access: AccessArg,
+    /// How work is cut: a lane a row (naive) or a warp a chunk (balanced, which auto means)
+    #[arg(long, default_value = "auto")]
+    pub variant: VariantArg,
+    /// Which page leaves when a frame is needed
+    #[arg(long, default_value = "fifo")]
+    pub policy: PolicyArg,
+    /// Edges of a chunk, a power of two; those of a page if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub chunk_edges: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub struct JsonArgs {
+    /// Write the result as JSON to FILE, or to stdout instead of the summary
+    #[arg(long, value_name = "FILE", num_args = 0..=1, help_heading = "Result")]
+    pub json: Option<Option<PathBuf>>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DeviceArg {
+    Auto,
+    Cpu,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum AccessArg {
+    Auto,
+    Paged,
+    ZeroCopy,
+    Resident,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum VariantArg {
+    Auto,
+    Naive,
+    Balanced,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum PolicyArg {
+    Fifo,
+    Clock,
+}
+
+/// A whole number, not yet compared with the vertices of a graph: it may be negative or too large for any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VertexArg(pub String);
+
+impl FromStr for VertexArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        match !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(format!("\"{text}\" is no vertex, use its number, counted from 0")),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceArg {
+    Vertex(VertexArg),
+    Random(u64),
+    MaxDegree,
+}
+
+impl FromStr for SourceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "max-degree" {
+            return Ok(Self::MaxDegree);
+        }
+        if let Some(count) = text.strip_prefix("random:") {
+            return match count.parse() {
+                Ok(count) if count > 0 => Ok(Self::Random(count)),
+                _ => Err(format!("\"{count}\" is no number of sources, use random:K with K of 1 or more")),
+            };
+        }
+        let vertex = text.parse().map_err(|_| {
+            format!("\"{text}\" is no source, use a vertex (counted from 0), random:K (as in random:16) or max-degree")
+        })?;
+        Ok(Self::Vertex(vertex))
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let binary = parse_size::Config::new().with_binary();
+    binary
+        .parse_size(text)
+        .map_err(|_| "not a size, use bytes or K, M, G, T as in 16G, 512M, 8KiB".to_owned())
+}
+
+fn page_size(text: &str) -> Result<PageSize, String> {
+    PageSize::new(bytes(text)?).map_err(|error| error.to_string())
+}
+
+fn distance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(distance) if distance.is_finite() && distance >= 0.0 => Ok(distance),
+        _ => Err("not a distance, use a number of 0 or more".to_owned()),
+    }
+}
+
+fn weight_rule(text: &str) -> Result<WeightRule, String> {
+    match text.parse() {
+        Ok(WeightRule::Ignore) | Err(_) => {
+            Err("no weight rule, use file, abs, unit, hash or random:SEED (as in random:42)".to_owned())
+        }
+        Ok(rule) => Ok(rule),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definition_of_the_arguments_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_binary_with_any_unit() {
+        assert_eq!(bytes("16G"), Ok(16 << 30));
+        assert_eq!(bytes("512M"), Ok(512 << 20));
+        assert_eq!(bytes("8KiB"), Ok(8 << 10));
+        assert_eq!(bytes("1KB"), Ok(1 << 10));
+        assert_eq!(bytes("1.5k"), Ok(1536));
+        assert!(bytes("-1").is_err() && bytes("").is_err() && bytes("ten").is_err());
+    }
+
+    #[test]
+    fn source_is_a_whole_number_a_draw_or_the_largest_degree() {
+        assert_eq!("max-degree".parse(), Ok(SourceArg::MaxDegree));
+        assert_eq!("random:3".parse(), Ok(SourceArg::Random(3)));
+        for number in ["0", "-1", "99999999999999999999999"] {
+            assert_eq!(number.parse(), Ok(SourceArg::Vertex(VertexArg(number.to_owned()))));
+        }
+        for bad in ["", "-", "1.5", "+1", "one", "random:", "random:0", "random:-1", "--graph"] {
+            assert!(bad.parse::<SourceArg>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,602 @@
+//! The result as text for people and as JSON for programs (`docs/json.md`).
+
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytesize::ByteSize;
+use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::verify::Distance;
+use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, StepStats};
+use gpuvm_loaders::LoadSummary;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::output::JsonSink;
+use crate::run::Answer;
+use crate::settings::{RunSettings, SettingsReport};
+
+/// The version of the JSON: fields may come, none goes or changes its meaning within a version.
+pub const SCHEMA: u32 = 1;
+
+/// What can be printed and written as JSON.
+pub trait Report: Serialize {
+    /// The summary for people.
+    fn text(&self) -> String;
+}
+
+/// Writes JSON where it was asked for, and the text to stdout unless JSON goes there.
+pub fn deliver(report: &impl Report, json: JsonSink, quiet: bool) -> Result<()> {
+    let as_json = || serde_json::to_string_pretty(report).context("cannot make JSON of the result");
+    match json {
+        JsonSink::Nowhere => {}
+        JsonSink::Stdout => return print(&(as_json()? + "\n")),
+        JsonSink::File(mut draft) => {
+            let written = draft.write_all((as_json()? + "\n").as_bytes());
+            written.with_context(|| format!("{}: cannot be written", draft.target().display()))?;
+            draft.keep()?;
+        }
+    }
+    if quiet { Ok(()) } else { print(&report.text()) }
+}
+
+/// Prints to stdout; a reader that has seen enough, like `head`, is no error.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Program {
+    pub name: &'static str,
+    pub version: &'static str,
+    pub command: &'static str,
+}
+
+impl Program {
+    pub fn new(command: &'static str) -> Self {
+        Self { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), command }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct GraphReport {
+    pub path: PathBuf,
+    pub vertices: u64,
+    pub edges: u64,
+    pub symmetric: bool,
+    pub weight_type: WeightType,
+    #[serde(flatten)]
+    pub summary: LoadSummary,
+}
+
+impl GraphReport {
+    pub fn new(path: &Path, csr: &Csr, summary: LoadSummary) -> Self {
+        Self {
+            path: path.to_owned(),
+            vertices: csr.num_vertices(),
+            edges: csr.num_edges(),
+            symmetric: csr.is_symmetric(),
+            weight_type: csr.weights().weight_type(),
+            summary,
+        }
+    }
+
+    /// What the graph is, and what became of the entries of its file.
+    pub fn describe(&self, sheet: &mut Sheet) {
+        let summary = &self.summary;
+        let from =
+            summary.converted_from.as_ref().map_or_else(String::new, |format| format!(" from {format}"));
+        sheet.line("graph", self.path.display());
+        sheet.more(format_args!("{}{from}, {} {}", summary.format, summary.field, summary.symmetry));
+        let (vertices, edges) =
+            (count(self.vertices, "vertex", "vertices"), count(self.edges, "edge", "edges"));
+        match (self.symmetric, summary.loops_kept && summary.self_loops > 0) {
+            (false, _) => sheet.more(format_args!("{vertices}, {edges}, directed")),
+            (true, true) => {
+                sheet.more(format_args!("{vertices}, {edges}, both directions counted: undirected"))
+            }
+            (true, false) => {
+                let undirected = count(self.edges / 2, "undirected edge", "undirected edges");
+                sheet.more(format_args!(
+                    "{vertices}, {undirected}, {} with both directions",
+                    grouped(self.edges)
+                ));
+            }
+        }
+        let fate = |kept: bool, otherwise: &'static str| if kept { "kept" } else { otherwise };
+        sheet.more(format_args!(
+            "self-loops {} ({}), duplicates {} ({}), explicit zeros {} (edges)",
+            grouped(summary.self_loops),
+            fate(summary.loops_kept, "dropped"),
+            grouped(summary.duplicates),
+            fate(summary.duplicates_kept, "merged, smallest weight"),
+            grouped(summary.explicit_zeros),
+        ));
+        if summary.dropped_zeros > 0 {
+            sheet.more(format_args!("zeros of the dense file {} (no edges)", grouped(summary.dropped_zeros)));
+        }
+        let reversed = if summary.symmetrized { ", the reverse of every edge was added" } else { "" };
+        match summary.bipartite {
+            false => sheet.more(format_args!("ids count from 0: row i of the file is vertex i - 1{reversed}")),
+            true => sheet.more(format_args!(
+                "ids count from 0: row i of the file is vertex i - 1, column j is vertex {} + j - 1{reversed}",
+                summary.rows
+            )),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Timings {
+    pub load_seconds: f64,
+    pub build_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepare_seconds: Option<f64>,
+}
+
+impl Timings {
+    /// Times of a load that took `elapsed` in all.
+    pub fn of_load(elapsed: Duration, summary: &LoadSummary) -> Self {
+        let build_seconds = summary.build_seconds;
+        let load_seconds = (elapsed.as_secs_f64() - build_seconds).max(0.0);
+        Self { load_seconds, build_seconds, prepare_seconds: None }
+    }
+}
+
+impl Display for Timings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "load {}, build {}", time(self.load_seconds), time(self.build_seconds))?;
+        self.prepare_seconds.map_or(Ok(()), |seconds| write!(f, ", prepare {}", time(seconds)))
+    }
+}
+
+/// `bfs`, `cc` and `sssp`, or without runs `plan`.
+#[derive(Debug, Serialize)]
+pub struct RunReport {
+    schema: u32,
+    program: Program,
+    graph: GraphReport,
+    settings: SettingsReport,
+    threads: u32,
+    plan: MemoryPlan,
+    timings: Timings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    components: Option<Components>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    runs: Vec<Run>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<Mean>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<PathBuf>,
+}
+
+/// What connected components found.
+#[derive(Clone, Debug, Serialize)]
+struct Components {
+    count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    largest: Option<Component>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Component {
+    label: VertexId,
+    vertices: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+struct Run {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<VertexId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reached: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_level: Option<Distance>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_distance: Option<Distance>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    farthest_vertex: Option<VertexId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    seconds: f64,
+    edges_traversed: u64,
+    edges_looked_at: u64,
+    gteps: f64,
+    #[serde(flatten)]
+    paging: PagingStats,
+    steps: Vec<StepStats>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Target {
+    vertex: VertexId,
+    /// Level or distance; none if not reached.
+    value: Option<Distance>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<Vec<VertexId>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Mean {
+    reached: f64,
+    seconds: f64,
+    gteps: f64,
+}
+
+impl Run {
+    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>) -> Self {
+        let stats = answer.stats();
+        let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
+        let edges_of_reached: u64 =
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+        let edges_traversed = edges_of_reached.min(stats.edges());
+        let (reached, farthest) = match answer {
+            Answer::Bfs(found) => (Some(found.reached), farthest(answer)),
+            Answer::Sssp(found) => (Some(found.reached), farthest(answer)),
+            Answer::Components(_) => (None, None),
+        };
+        let largest = farthest.map(|(_, value)| value);
+        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        Self {
+            source: answer.source(),
+            reached,
+            max_level: largest.filter(|_| matches!(answer, Answer::Bfs(_))),
+            max_distance: largest.filter(|_| matches!(answer, Answer::Sssp(_))),
+            farthest_vertex: farthest.map(|(vertex, _)| vertex),
+            target: target.map(|vertex| Target {
+                vertex,
+                value: answer.value(vertex),
+                path: path_to(answer, vertex),
+            }),
+            hint: answer.source().filter(no_way_out).map(|source| match csr.num_edges() {
+                0 => "the graph has no edges".to_owned(),
+                _ => format!("source {source} has no outgoing edges; try --source max-degree"),
+            }),
+            seconds: stats.seconds,
+            edges_traversed,
+            edges_looked_at: stats.edges(),
+            gteps: giga_a_second(edges_traversed, stats.seconds),
+            paging: stats.paging(),
+            steps: stats.steps.clone(),
+        }
+    }
+
+    fn value_name(&self) -> &'static str {
+        if self.max_level.is_some() { "level" } else { "distance" }
+    }
+
+    fn largest(&self) -> String {
+        self.max_level.or(self.max_distance).map_or_else(|| "-".to_owned(), |value| value.to_string())
+    }
+}
+
+/// The vertex reached last, of several the smallest, and its level or distance.
+fn farthest(answer: &Answer) -> Option<(VertexId, Distance)> {
+    let nearer = |a: &Distance, b: &Distance| match (a, b) {
+        (Distance::Integer(a), Distance::Integer(b)) => a.cmp(b),
+        (Distance::Real(a), Distance::Real(b)) => a.total_cmp(b),
+        (Distance::Integer(_), Distance::Real(_)) => std::cmp::Ordering::Less,
+        (Distance::Real(_), Distance::Integer(_)) => std::cmp::Ordering::Greater,
+    };
+    (0..answer.num_vertices() as VertexId)
+        .into_par_iter()
+        .filter_map(|v| Some((v, answer.value(v)?)))
+        .max_by(|(u, a), (v, b)| nearer(a, b).then(v.cmp(u)))
+}
+
+/// From the source to `target` along parents; none without parents, or if the target was not reached.
+fn path_to(answer: &Answer, target: VertexId) -> Option<Vec<VertexId>> {
+    let parents = answer.parents().filter(|_| answer.is_reached(target))?;
+    let mut path = vec![target];
+    // Parents that go in a circle would be a bug: --verify names it, here it must only end.
+    while let Some(&parent) = parents.get(path[path.len() - 1] as usize)
+        && parent != NO_PARENT
+        && path.len() < parents.len()
+    {
+        path.push(parent);
+    }
+    path.reverse();
+    Some(path)
+}
+
+fn giga_a_second(edges: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { edges as f64 / seconds / 1e9 } else { 0.0 }
+}
+
+impl RunReport {
+    pub fn new(
+        settings: &RunSettings,
+        threads: u32,
+        graph: GraphReport,
+        plan: MemoryPlan,
+        timings: Timings,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            program: Program::new(settings.algorithm.name()),
+            graph,
+            settings: settings.report(),
+            threads,
+            plan,
+            timings,
+            components: None,
+            runs: Vec::new(),
+            mean: None,
+            verified: None,
+            output: None,
+        }
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, answer: &Answer, csr: &Csr, target: Option<VertexId>) {
+        if let Answer::Components(found) = answer {
+            let largest = found.largest.map(|(label, vertices)| Component { label, vertices });
+            self.components = Some(Components { count: found.num_components, largest });
+        }
+        self.runs.push(Run::new(answer, csr, target));
+        if self.runs.len() > 1 {
+            let runs = self.runs.len() as f64;
+            let seconds: f64 = self.runs.iter().map(|run| run.seconds).sum();
+            let edges = self.runs.iter().map(|run| run.edges_traversed).sum();
+            let reached: f64 =
+                self.runs.iter().filter_map(|run| run.reached).map(|reached| reached as f64).sum();
+            self.mean = Some(Mean {
+                reached: reached / runs,
+                seconds: seconds / runs,
+                gteps: giga_a_second(edges, seconds),
+            });
+        }
+    }
+
+    fn describe_settings(&self, sheet: &mut Sheet) {
+        let (settings, plan) = (&self.settings, &self.plan);
+        let threads = count(self.threads.into(), "thread", "threads");
+        sheet.line(
+            "run",
+            format_args!(
+                "{}, {}, on {} with {threads}",
+                self.program.command, settings.variant, settings.device
+            ),
+        );
+        if let Some(weights) = &settings.weights {
+            match self.graph.weight_type.to_string() {
+                held if held == *weights => sheet.more(format_args!("weights {weights}")),
+                held => sheet.more(format_args!("weights {weights}, held as {held}")),
+            }
+        }
+        sheet.line("access", format_args!("{} ({})", plan.access, plan.access_reason));
+        if plan.access == Access::Paged {
+            sheet.more(format_args!(
+                "{} of {}, {}, {}",
+                count(plan.num_pages, "page", "pages"),
+                ByteSize::b(plan.page_size.bytes()),
+                count(plan.num_frames, "frame", "frames"),
+                settings.policy,
+            ));
+        }
+    }
+
+    fn describe_plan(&self, sheet: &mut Sheet) {
+        let plan = &self.plan;
+        let row =
+            |name: &str, bytes: u64| format!("{name:<18}{:>18}  {}", grouped(bytes), ByteSize::b(bytes));
+        sheet.line("plan", format_args!("{:<18}{:>18}", "", "bytes"));
+        for item in plan.items.iter().filter(|item| item.bytes > 0) {
+            sheet.more(row(item.name, item.bytes));
+        }
+        sheet.more(row("total", plan.total_bytes));
+        sheet.more(row("budget", plan.budget_bytes));
+        sheet.more(row("least if paged", plan.least_bytes));
+        sheet.line("chunks", format_args!("of at most {}", count(plan.chunk_edges.into(), "edge", "edges")));
+    }
+
+    fn describe_run(&self, run: &Run, sheet: &mut Sheet) {
+        if let (Some(source), Some(reached)) = (run.source, run.reached) {
+            sheet.line("source", source);
+            sheet.line(
+                "reached",
+                format_args!("{} of {}", grouped(reached), count(self.graph.vertices, "vertex", "vertices")),
+            );
+        }
+        if let Some(Distance::Integer(last)) = run.max_level {
+            sheet.line("levels", format_args!("{} (0 to {})", grouped(last + 1), grouped(last)));
+        }
+        if let (Some(farthest), Some(distance)) = (run.farthest_vertex, run.max_distance) {
+            sheet.line("farthest", format_args!("vertex {farthest} at distance {distance}"));
+        }
+        describe_target(run, sheet);
+        if let Some(hint) = &run.hint {
+            sheet.line("hint", hint);
+        }
+    }
+
+    /// A line a run, and the mean.
+    fn describe_runs(&self, mean: &Mean, sheet: &mut Sheet) {
+        let name = self.runs.first().map_or("", Run::value_name);
+        let row = |cells: [&dyn Display; 6]| {
+            let [source, reached, largest, vertex, time, gteps] = cells.map(ToString::to_string);
+            format!("{source:>10} {reached:>13} {largest:>21} {vertex:>10} {time:>11} {gteps:>9}")
+        };
+        sheet.line(
+            "sources",
+            row([&"source", &"reached", &format!("max {name}"), &"at vertex", &"time", &"GTEPS"]),
+        );
+        for run in &self.runs {
+            let reached = run.reached.map(grouped).unwrap_or_default();
+            let (source, vertex) = (run.source.unwrap_or_default(), run.farthest_vertex.unwrap_or_default());
+            sheet.more(row([
+                &source,
+                &reached,
+                &run.largest(),
+                &vertex,
+                &time(run.seconds),
+                &speed(run.gteps),
+            ]));
+        }
+        let reached = format!("{:.1}", mean.reached);
+        sheet.more(row([&"mean", &reached, &"", &"", &time(mean.seconds), &speed(mean.gteps)]));
+        for run in &self.runs {
+            describe_target(run, sheet);
+        }
+        for hint in self.runs.iter().filter_map(|run| run.hint.as_ref()) {
+            sheet.line("hint", hint);
+        }
+    }
+}
+
+fn describe_target(run: &Run, sheet: &mut Sheet) {
+    let Some(target) = &run.target else { return };
+    let from = run.source.unwrap_or_default();
+    match target.value {
+        None => sheet.line("target", format_args!("{} from {from}: not reached", target.vertex)),
+        Some(value) => {
+            sheet.line("target", format_args!("{} from {from}: {} {value}", target.vertex, run.value_name()));
+        }
+    }
+    if let Some(path) = &target.path {
+        /// Vertices printed at each end of a long path.
+        const SHOWN: usize = 16;
+        let names = |part: &[VertexId]| part.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        if path.len() <= 2 * SHOWN {
+            sheet.line("path", names(path));
+        } else {
+            let more = path.len() - 2 * SHOWN;
+            let (begin, end) = (&path[..SHOWN], &path[path.len() - SHOWN..]);
+            sheet.line("path", format_args!("{} ... {more} more ... {}", names(begin), names(end)));
+        }
+    }
+}
+
+impl Report for RunReport {
+    fn text(&self) -> String {
+        let mut sheet = Sheet::default();
+        self.graph.describe(&mut sheet);
+        self.describe_settings(&mut sheet);
+        if self.runs.is_empty() {
+            self.describe_plan(&mut sheet);
+            sheet.line("time", &self.timings);
+            return sheet.0;
+        }
+        let (total, budget) = (ByteSize::b(self.plan.total_bytes), ByteSize::b(self.plan.budget_bytes));
+        sheet.line("memory", format_args!("{total} of {budget}"));
+        if let Some(components) = &self.components {
+            sheet.line("components", grouped(components.count));
+            if let Some(largest) = &components.largest {
+                let vertices = count(largest.vertices, "vertex", "vertices");
+                sheet.line("largest", format_args!("{vertices}, of which {} is the smallest", largest.label));
+            }
+        }
+        match (&self.mean, &self.runs[..]) {
+            (Some(mean), _) => self.describe_runs(mean, &mut sheet),
+            (None, runs) => runs.iter().for_each(|run| self.describe_run(run, &mut sheet)),
+        }
+        let run_seconds = self.runs.iter().map(|run| run.seconds).sum();
+        sheet.line("time", format_args!("{}, run {}", self.timings, time(run_seconds)));
+        let edges = self.runs.iter().map(|run| run.edges_traversed).sum();
+        let gteps = speed(giga_a_second(edges, run_seconds));
+        sheet.line("speed", format_args!("{gteps} GTEPS ({} traversed)", count(edges, "edge", "edges")));
+        if self.plan.access == Access::Paged {
+            let paging: PagingStats = self.runs.iter().map(|run| run.paging).sum();
+            sheet.line(
+                "paging",
+                format_args!(
+                    "hits {}, faults {}, coalesced {}, evictions {}, in {}",
+                    grouped(paging.hits),
+                    grouped(paging.faults),
+                    grouped(paging.coalesced),
+                    grouped(paging.evictions),
+                    ByteSize::b(paging.bytes_in),
+                ),
+            );
+        }
+        if self.verified == Some(true) {
+            sheet.line("verified", "yes, no difference");
+        }
+        if let Some(output) = &self.output {
+            sheet.line("output", output.display());
+        }
+        sheet.0
+    }
+}
+
+/// Lines of a label and a text, aligned.
+#[derive(Debug, Default)]
+pub struct Sheet(pub String);
+
+impl Sheet {
+    pub fn line(&mut self, label: &str, text: impl Display) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "{label:<11}{text}");
+    }
+
+    /// One more line for the last label.
+    pub fn more(&mut self, text: impl Display) {
+        self.line("", text);
+    }
+}
+
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number and what it counts.
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// Seconds with a unit that suits them.
+pub fn time(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.3} ms", seconds * 1e3) } else { format!("{seconds:.3} s") }
+}
+
+/// Three digits that count, however slow.
+fn speed(gteps: f64) -> String {
+    if gteps == 0.0 || gteps >= 0.001 { format!("{gteps:.3}") } else { format!("{gteps:.2e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn times_have_a_unit_that_suits_them() {
+        assert_eq!(time(0.0000125), "0.013 ms");
+        assert_eq!(time(0.5), "500.000 ms");
+        assert_eq!(time(12.3456), "12.346 s");
+    }
+
+    #[test]
+    fn speed_of_a_run_without_time_is_zero_and_no_division() {
+        assert_eq!(giga_a_second(5, 0.0), 0.0);
+        assert_eq!(speed(giga_a_second(2_000_000_000, 1.0)), "2.000");
+        assert_eq!(speed(1.25e-5), "1.25e-5");
+    }
+}
