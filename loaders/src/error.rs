@@ -15,15 +15,28 @@ use thiserror::Error;
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum LoadError {
     #[error("{path}: cannot be opened", path = path.display())]
-    Open { path: PathBuf, #[source] source: io::Error },
+    Open {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("{path}: is a directory, name the file in it", path = path.display())]
     Directory { path: PathBuf },
     #[error("{path}: is empty", path = path.display())]
     Empty { path: PathBuf },
     #[error("{path}: cannot be read", path = path.display())]
-    Read { path: PathBuf, #[source] source: io::Error },
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("{path}: damaged or cut short {what}, fetch the file again", path = path.display())]
-    Unpack { path: PathBuf, what: &'static str, #[source] source: io::Error },
+    Unpack {
+        path: PathBuf,
+        what: &'static str,
+        #[source]
+        source: io::Error,
+    },
     #[error(
         "{path}: {what} needs {} ({needed_bytes} bytes) of memory, {} ({available_bytes} bytes) are available",
         ByteSize::b(*needed_bytes), ByteSize::b(*available_bytes), path = path.display()
@@ -144,7 +157,15 @@ pub enum LoadError {
     )]
     GvgOption { path: PathBuf, option: &'static str },
     #[error("{path}: breaks an invariant of the graph", path = path.display())]
-    Graph { path: PathBuf, #[source] source: GraphError },
+    Graph {
+        path: PathBuf,
+        #[source]
+        source: GraphError,
+    },
     #[error("{path}: cannot be written", path = path.display())]
-    Write { path: PathBuf, #[source] source: io::Error },
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 }

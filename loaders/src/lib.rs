@@ -1,8 +1,27 @@
-//! Graph files to [`Csr`](gpuvm_engine::graph::Csr).
+//! Graph files to [`Csr`]: Matrix Market, plain, in gzip or as SuiteSparse packs it, and `.gvg`, the graph file that is
+//! mapped instead of read.
+//!
+//! [`load`] looks into the file and never at its name. Matrix Market text is parsed on all threads, twice, so that no
+//! memory is needed beside that of the graph; [`write_gvg`] stores the graph so that the next run maps it without
+//! a copy. A file that is not what it should be is a [`LoadError`] with the line, never a panic and never a wrong
+//! graph.
+//!
+//! ```
+//! use gpuvm_loaders::{LoadOptions, load_bytes};
+//! let text = b"%%MatrixMarket matrix coordinate integer symmetric\n3 3 2\n2 1 5\n3 2 7\n";
+//! let graph = load_bytes("path.mtx".as_ref(), text, &LoadOptions::default())?;
+//! assert_eq!(graph.csr.neighbors(1), [0, 2]);
+//! assert_eq!(graph.summary.expanded_entries, 4);
+//! # Ok::<(), gpuvm_loaders::LoadError>(())
+//! ```
+//!
+//! `mmap` maps files and is the only unsafe code.
+#![forbid(unsafe_op_in_unsafe_fn)]
 
+mod archive;
 mod builder;
 mod error;
-mod format;
+pub mod format;
 mod memory;
 mod mmap;
 mod options;
@@ -11,15 +30,22 @@ mod summary;
 mod weights;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
 use gpuvm_engine::graph::Csr;
 
+use archive::Unwrapped;
 pub use error::LoadError;
+use format::gvg;
+pub use format::gvg::write_gvg;
+use format::matrix_market::{self, Text};
+use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
 pub use summary::LoadSummary;
 
-/// A graph and what was found in its file.
+/// A graph, and what was found in its file.
 #[derive(Clone, Debug)]
 pub struct LoadedGraph {
     /// The graph.
@@ -28,10 +54,85 @@ pub struct LoadedGraph {
     pub summary: LoadSummary,
 }
 
-/// Loads a graph.
+/// Loads the graph in the file at `path`: a `.gvg` file, or Matrix Market, plain or in gzip, tar or both.
+///
+/// # Errors
+/// [`LoadError`], by what is wrong; [`LoadError::Interrupted`] when `progress` says so.
 pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Result<LoadedGraph, LoadError> {
-    let file = mmap::FileBytes::open(path)?;
-    file.advise_sequential();
-    let text = format::matrix_market::Text { bytes: &file, path, file: Some((&file, 0)) };
-    format::matrix_market::load(&text, options, progress)
+    let span = tracing::info_span!("load", path = %path.display());
+    let _entered = span.enter();
+    let file = FileBytes::open(path)?;
+    let graph = if gvg::is_gvg(&file) {
+        gvg::open(Arc::new(file), path, options, progress)?
+    } else {
+        file.advise_sequential();
+        load_text(&file, Some(&file), path, options, progress)?
+    };
+    tracing::info!(
+        vertices = graph.csr.num_vertices(),
+        edges = graph.csr.num_edges(),
+        format = graph.summary.format,
+        "loaded"
+    );
+    Ok(graph)
+}
+
+/// Loads a graph from Matrix Market text in memory, plain or in gzip, tar or both; `name` stands for the file in messages.
+///
+/// # Errors
+/// [`LoadError`], by what is wrong.
+pub fn load_bytes(name: &Path, bytes: &[u8], options: &LoadOptions) -> Result<LoadedGraph, LoadError> {
+    if bytes.is_empty() {
+        return Err(LoadError::Empty { path: name.to_owned() });
+    }
+    load_text(bytes, None, name, options, &())
+}
+
+/// Takes off what the text is wrapped in and parses it.
+fn load_text(
+    bytes: &[u8],
+    file: Option<&FileBytes>,
+    path: &Path,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<LoadedGraph, LoadError> {
+    let started = Instant::now();
+    let unwrapped = archive::unwrap(bytes, path, progress)?;
+    let unwrap_seconds = started.elapsed().as_secs_f64();
+    let (text, wrapping) = match &unwrapped {
+        Unwrapped::Plain => (Text { bytes, path, file: file.map(|file| (file, 0)) }, ""),
+        Unwrapped::Member(range) => {
+            let file = file.map(|file| (file, range.start));
+            (Text { bytes: bytes.get(range.clone()).unwrap_or_default(), path, file }, "tar of ")
+        }
+        Unwrapped::Unpacked { bytes, from_tar } => {
+            (Text { bytes, path, file: None }, if *from_tar { "tar.gz of " } else { "gzip of " })
+        }
+    };
+    if !matrix_market::has_banner(text.bytes) {
+        refuse_other_formats(text.bytes, path)?;
+    }
+    let mut graph = matrix_market::load(&text, options, progress)?;
+    graph.summary.format.insert_str(0, wrapping);
+    graph.summary.parse_seconds += unwrap_seconds;
+    Ok(graph)
+}
+
+/// Names what a file without a banner is, where that can be told.
+fn refuse_other_formats(bytes: &[u8], path: &Path) -> Result<(), LoadError> {
+    let path = path.to_owned();
+    if bytes.is_empty() {
+        return Err(LoadError::Empty { path });
+    }
+    if gvg::is_gvg(bytes) {
+        let (compression, command) = ("gzip", "gunzip (a .gvg file is mapped, not read)");
+        return Err(LoadError::Compression { path, compression, command });
+    }
+    let head = &bytes[..bytes.len().min(512)];
+    let begin = head.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
+    let head = head[begin..].to_ascii_lowercase();
+    if [&b"<!doctype"[..], b"<html", b"<head", b"<?xml"].iter().any(|tag| head.starts_with(tag)) {
+        return Err(LoadError::HtmlPage { path });
+    }
+    Ok(())
 }

@@ -57,7 +57,9 @@ pub(crate) fn read_to_end(
             })?;
         }
         let read = reader.take(STEP as u64).read_to_end(bytes).map_err(|source| match source.kind() {
-            io::ErrorKind::Other | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+            io::ErrorKind::Other
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidData
             | io::ErrorKind::UnexpectedEof => LoadError::Unpack { path: path.to_owned(), what, source },
             _ => LoadError::Read { path: path.to_owned(), source },
         })?;

@@ -17,7 +17,7 @@ pub struct LoadSummary {
     pub field: String,
     /// How the matrix is stored: `general`, `symmetric`, `skew-symmetric` or `hermitian`.
     pub symmetry: String,
-    /// Entries in the file; of a dense (`array`) file, those that are not zero.
+    /// Entries in the file.
     pub stored_entries: u64,
     /// Entries of the whole matrix: those off the diagonal count twice where one triangle is stored.
     pub expanded_entries: u64,
@@ -25,7 +25,10 @@ pub struct LoadSummary {
     pub self_loops: u64,
     /// Edges that named the same two vertices as another one and were merged with it.
     pub duplicates: u64,
-    /// Stored entries whose value is zero; they are edges.
+    /// Zeros of a dense (`array`) file, with symmetry written out: they are no edges. Expanded entries are edges,
+    /// dropped self-loops, merged duplicates and these.
+    pub dropped_zeros: u64,
+    /// Stored entries of a sparse (`coordinate`) file whose value is zero; they are edges.
     pub explicit_zeros: u64,
     /// Stored entries whose value is negative.
     pub negative_weights: u64,

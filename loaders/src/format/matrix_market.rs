@@ -42,7 +42,8 @@ pub(crate) fn load(
     let header = Header::read(text, options)?;
     let plan = Plan::new(&header, options);
     let reader = Reader { text, header: &header, plan: &plan, progress };
-    reader.check_sizes()?;
+    reader.check_entries()?;
+    reader.check_shape(options)?;
     let firsts = reader.first_entries()?;
     let (counts, totals) = reader.count(&firsts)?;
     let mut summary = reader.summary(&totals, options);
@@ -56,7 +57,8 @@ pub(crate) fn load(
         Some(WeightType::F64) => reader.build::<f64>(counts, &firsts)?,
         Some(WeightType::Unit | WeightType::Hash) | None => reader.build::<()>(counts, &firsts)?,
     };
-    let csr = with_rule(csr, options.weights).map_err(|source| LoadError::Graph { path: text.path(), source })?;
+    let csr =
+        with_rule(csr, options.weights).map_err(|source| LoadError::Graph { path: text.path(), source })?;
     summary.duplicates = times.duplicates;
     summary.parse_seconds = times.filled.duration_since(started).as_secs_f64();
     summary.build_seconds = times.filled.elapsed().as_secs_f64();
@@ -112,7 +114,8 @@ impl Plan {
     fn new(header: &Header, options: &LoadOptions) -> Self {
         let mirrored = header.symmetry != Symmetry::General;
         let keeps_values = options.weights.keeps_values() && header.field != Field::Pattern;
-        let signed_skew = header.symmetry == Symmetry::Skew && keeps_values && options.weights == WeightRule::File;
+        let signed_skew =
+            header.symmetry == Symmetry::Skew && keeps_values && options.weights == WeightRule::File;
         let symmetrize = options.symmetrize;
         let forward = Direction::FORWARD;
         let mirror = Direction { reverse: true, skip_diagonal: true, ..forward };
@@ -130,7 +133,12 @@ impl Plan {
             }
             if symmetrize && mirrored {
                 let skip_diagonal = true;
-                directions.push(Direction { source_shift: shift, skip_diagonal, negate: signed_skew, ..forward });
+                directions.push(Direction {
+                    source_shift: shift,
+                    skip_diagonal,
+                    negate: signed_skew,
+                    ..forward
+                });
             }
         } else {
             directions.push(forward);
@@ -172,8 +180,15 @@ struct Totals {
 }
 
 impl Totals {
-    const NONE: Self =
-        Self { lines: 0, stored: 0, diagonal: 0, zeros: 0, negative: 0, non_finite: 0, values: ValueStats::NONE };
+    const NONE: Self = Self {
+        lines: 0,
+        stored: 0,
+        diagonal: 0,
+        zeros: 0,
+        negative: 0,
+        non_finite: 0,
+        values: ValueStats::NONE,
+    };
 
     fn join(self, other: Self) -> Self {
         Self {
@@ -249,7 +264,7 @@ struct Fill<'a, W: Cell> {
 
 impl<W: Cell> Fill<'_, W> {
     fn flush(&mut self) {
-        self.fill.add(&mut self.batch, &self.plan.directions);
+        self.fill.add(&self.batch, &self.plan.directions);
         self.batch.clear();
     }
 }
@@ -281,9 +296,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Refuses counts that the file or the memory cannot hold, before anything is allocated by them.
-    fn check_sizes(&self) -> Result<(), LoadError> {
-        let &Header { layout, entries, num_vertices, body, .. } = self.header;
+    /// Refuses more entries than the file can hold, before anything is allocated for them.
+    fn check_entries(&self) -> Result<(), LoadError> {
+        let &Header { layout, entries, body, .. } = self.header;
         let least_bytes = match layout {
             Layout::Coordinate => 4, // "1 1" and a line feed
             Layout::Array => 2,
@@ -294,6 +309,15 @@ impl Reader<'_> {
             if found < entries {
                 return Err(self.entry_count(found));
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses a matrix that is no graph, and a graph that memory cannot hold.
+    fn check_shape(&self, options: &LoadOptions) -> Result<(), LoadError> {
+        let &Header { layout, rows, columns, entries, num_vertices, size_line: line, .. } = self.header;
+        if rows != columns && !options.bipartite {
+            return Err(LoadError::NotSquare { path: self.text.path(), line, rows, columns });
         }
         let least_edges = if layout == Layout::Coordinate { entries } else { 0 };
         self.check_memory(num_vertices, least_edges, 0)
@@ -392,8 +416,12 @@ impl Reader<'_> {
         if header.layout == Layout::Array {
             let first = first.unwrap_or_default();
             return match header.field {
-                Field::Integer => scan::array::<{ values::INTEGER }>(bytes, lines, first, header, exact, sink),
-                Field::Complex => scan::array::<{ values::COMPLEX }>(bytes, lines, first, header, exact, sink),
+                Field::Integer => {
+                    scan::array::<{ values::INTEGER }>(bytes, lines, first, header, exact, sink)
+                }
+                Field::Complex => {
+                    scan::array::<{ values::COMPLEX }>(bytes, lines, first, header, exact, sink)
+                }
                 _ => scan::array::<{ values::REAL }>(bytes, lines, first, header, exact, sink),
             };
         }
@@ -434,22 +462,30 @@ impl Reader<'_> {
         let filled = Instant::now();
         let Rows { row_offsets, columns, weights, duplicates } =
             fill.finish(self.plan.keep_duplicates, self.text.path, self.progress)?;
-        let csr = Csr::with_unread_columns(row_offsets, columns, W::into_weights(weights), self.plan.symmetric)
-            .map_err(|source| LoadError::Graph { path: self.text.path(), source })?;
+        let csr =
+            Csr::with_unread_columns(row_offsets, columns, W::into_weights(weights), self.plan.symmetric)
+                .map_err(|source| LoadError::Graph { path: self.text.path(), source })?;
         Ok((csr, Times { filled, duplicates }))
     }
 
     fn summary(&self, totals: &Totals, options: &LoadOptions) -> LoadSummary {
         let header = self.header;
         let mirrored = header.symmetry != Symmetry::General;
+        let expanded_edges = totals.stored + if mirrored { totals.stored - totals.diagonal } else { 0 };
+        let (stored, expanded) = match (header.layout, header.symmetry) {
+            (Layout::Coordinate, _) => (totals.stored, expanded_edges),
+            (Layout::Array, Symmetry::Skew) => (header.entries, 2 * header.entries),
+            (Layout::Array, _) => (header.entries, header.rows * header.columns),
+        };
         LoadSummary {
             format: header.to_string(),
             rows: header.rows,
             columns: header.columns,
             field: header.field.name().to_owned(),
             symmetry: header.symmetry.name().to_owned(),
-            stored_entries: totals.stored,
-            expanded_entries: totals.stored + if mirrored { totals.stored - totals.diagonal } else { 0 },
+            stored_entries: stored,
+            expanded_entries: expanded,
+            dropped_zeros: expanded - expanded_edges,
             self_loops: if options.bipartite { 0 } else { totals.diagonal },
             explicit_zeros: totals.zeros,
             negative_weights: if header.field == Field::Complex { 0 } else { totals.negative },

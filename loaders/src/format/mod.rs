@@ -1,4 +1,4 @@
-//! A file a format.
+//! A file a format. What the bytes of each mean stands at the top of its module.
 
-pub(crate) mod gvg;
+pub mod gvg;
 pub(crate) mod matrix_market;

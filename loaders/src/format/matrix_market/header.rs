@@ -122,10 +122,11 @@ impl Header {
             Err(LoadError::BannerWord { path: text.path(), line, what, found, allowed })
         };
         word("object", "matrix", &|w| w == "matrix")?;
-        let layout = match word("format", "coordinate or array", &|w| matches!(w, "coordinate" | "array"))?.as_str() {
-            "coordinate" => Layout::Coordinate,
-            _ => Layout::Array,
-        };
+        let layout =
+            match word("format", "coordinate or array", &|w| matches!(w, "coordinate" | "array"))?.as_str() {
+                "coordinate" => Layout::Coordinate,
+                _ => Layout::Array,
+            };
         let field = match word("field", "pattern, integer, real or complex", &|w| {
             matches!(w, "pattern" | "integer" | "unsigned-integer" | "real" | "double" | "complex")
         })?
@@ -187,7 +188,9 @@ impl Header {
         let numbers = Self::numbers(&bytes[begin..end]);
         let (rows, columns, entries) = match (layout, numbers.as_deref()) {
             (Layout::Coordinate, Some(&[rows, columns, entries])) => (rows, columns, entries),
-            (Layout::Array, Some(&[rows, columns])) => (rows, columns, array_entries(rows, columns, symmetry)),
+            (Layout::Array, Some(&[rows, columns])) => {
+                (rows, columns, array_entries(rows, columns, symmetry))
+            }
             _ => {
                 let found = text.line_text(begin);
                 return Err(LoadError::SizeLine { path: text.path(), line: size_line, found, expected });
@@ -201,9 +204,6 @@ impl Header {
         let num_vertices = if options.bipartite { rows.saturating_add(columns) } else { rows.max(columns) };
         if num_vertices > MAX_VERTICES {
             return Err(LoadError::TooManyVertices { path, line: size_line, rows, columns, num_vertices });
-        }
-        if rows != columns && !options.bipartite {
-            return Err(LoadError::NotSquare { path, line: size_line, rows, columns });
         }
         let body = (end + 1).min(bytes.len());
         Ok(Self { layout, field, symmetry, rows, columns, entries, num_vertices, size_line, body })

@@ -1,0 +1,130 @@
+//! Matrix Market text to CSR, beside the PyPI package fast_matrix_market on the same file and cores.
+//!
+//!     cargo bench --bench loading -- [--scale 20] [--repeats 5]
+//!
+//! The file is a Kronecker graph's lower triangle, written to a temporary folder and read once before timing. `load` is
+//! the whole way from the file to a CSR with sorted rows; fast_matrix_market's `mmread` ends at coordinates, and its
+//! `mmread + tocsr` is the same way as ours. `peak` is the most heap at any time by the bytes of the CSR that results
+//! (the mapped file is not heap). Medians; ratios are of this run.
+
+#[path = "common/arguments.rs"]
+mod arguments;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use gpuvm_datasets::Kronecker;
+use gpuvm_engine::graph::{Csr, VertexId, Weights};
+use gpuvm_loaders::{LoadOptions, WeightRule};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+/// How a value is written, by the weight of its edge.
+type WriteValue = fn(&mut dyn Write, u8) -> std::io::Result<()>;
+
+const FIELDS: [(&str, WriteValue); 3] = [
+    ("pattern", |_, _| Ok(())),
+    ("integer", |out, weight| write!(out, " {weight}")),
+    ("real", |out, weight| write!(out, " {:.6}", f64::from(weight) / 7.0)),
+];
+
+/// Writes the lower triangle of a symmetric graph.
+fn write_matrix(path: &Path, csr: &Csr, field: &str, value: WriteValue) -> std::io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let n = csr.num_vertices();
+    writeln!(out, "%%MatrixMarket matrix coordinate {field} symmetric\n{n} {n} {}", csr.num_edges() / 2)?;
+    for u in 0..n as VertexId {
+        for &v in csr.neighbors(u).iter().take_while(|&&v| v < u) {
+            write!(out, "{} {}", u + 1, v + 1)?;
+            value(&mut out, Weights::hash8(u, v))?;
+            out.write_all(b"\n")?;
+        }
+    }
+    out.flush()
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// Median seconds of our load, and its peak heap by the bytes of the CSR.
+fn load(path: &Path, repeats: u64) -> (f64, f64) {
+    let options = LoadOptions { weights: WeightRule::File, ..LoadOptions::default() };
+    let (mut seconds, mut peak) = (Vec::new(), 0.0);
+    for _ in 0..repeats {
+        let before = HEAP.current_usage();
+        HEAP.reset_peak_usage();
+        let started = Instant::now();
+        let csr = gpuvm_loaders::load(path, &options, &()).expect("a valid file").csr;
+        seconds.push(started.elapsed().as_secs_f64());
+        let bytes = csr.row_offsets().size_bytes() as usize
+            + csr.column_indices().size_bytes() as usize
+            + csr.weights().as_bytes().len();
+        peak = (HEAP.peak_usage() as usize - before) as f64 / bytes as f64;
+    }
+    (median(seconds), peak)
+}
+
+const PYTHON: &str = "
+import sys, time, statistics
+import fast_matrix_market as fmm
+path, threads, repeats, to_csr = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == 'csr'
+seconds = []
+for _ in range(repeats):
+    started = time.perf_counter()
+    matrix = fmm.mmread(path, parallelism=threads)
+    if to_csr:
+        matrix = matrix.tocsr()
+    seconds.append(time.perf_counter() - started)
+print(statistics.median(seconds))
+";
+
+/// Median seconds of fast_matrix_market, or why there are none.
+fn fast_matrix_market(path: &Path, threads: usize, repeats: u64, end: &str) -> Result<f64, String> {
+    let output = Command::new("python3")
+        .args(["-c", PYTHON])
+        .arg(path)
+        .args([threads.to_string(), repeats.to_string(), end.to_owned()])
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
+    text.trim().parse().map_err(|_| text.lines().last().unwrap_or("no output").to_owned())
+}
+
+fn main() {
+    let scale = arguments::number("--scale", 20) as u32;
+    let repeats = arguments::number("--repeats", 5);
+    let threads = rayon::current_num_threads();
+    let csr = Kronecker { scale, edge_factor: 16, seed: 1 }.generate().expect("a scale up to 30");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    println!("kron-{scale}, {} entries, {threads} threads, median of {repeats}", csr.num_edges() / 2);
+    println!("{:52} {:>8} {:>8} {:>7} {:>7}", "", "seconds", "MB/s", "ratio", "peak");
+    for (field, value) in FIELDS {
+        let path = folder.path().join(format!("{field}.mtx"));
+        write_matrix(&path, &csr, field, value).expect("room for the file");
+        let megabytes = std::fs::metadata(&path).expect("written").len() as f64 / 1e6;
+        let (ours, peak) = load(&path, repeats);
+        let row = |label: &str, seconds: f64, peak: &str| {
+            println!(
+                "{:52} {seconds:>8.3} {:>8.0} {:>7.2} {peak:>7}",
+                format!("load/kron-{scale}-{field} ({megabytes:.0} MB)/{label}"),
+                megabytes / seconds,
+                seconds / ours
+            );
+        };
+        row("load", ours, &format!("{peak:.2}"));
+        for (label, end) in [("mmread", "coo"), ("mmread + tocsr", "csr")] {
+            match fast_matrix_market(&path, threads, repeats, end) {
+                Ok(seconds) => row(&format!("fast_matrix_market {label}"), seconds, ""),
+                Err(reason) => println!("fast_matrix_market {label}: skipped: {reason}"),
+            }
+        }
+        std::fs::remove_file(&path).expect("our own file");
+    }
+}

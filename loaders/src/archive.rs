@@ -1,0 +1,213 @@
+//! What a file is wrapped in: gzip, tar, both; looked for in the bytes, never in the name.
+//!
+//! SuiteSparse ships the matrix as NAME/NAME.mtx in a .tar.gz, often beside other matrices (NAME_b.mtx, coordinates)
+//! and texts. The archive is read to its end, since the checksum of gzip stands there; only the matrix is kept.
+
+use std::io::{Cursor, Read};
+use std::ops::Range;
+use std::path::{Component, Path};
+
+use flate2::bufread::MultiGzDecoder;
+use tar::{Archive, EntryType};
+
+use crate::error::LoadError;
+use crate::format::matrix_market::quote;
+use crate::memory;
+use crate::progress::Progress;
+
+/// A matrix out of its wrapping.
+pub(crate) enum Unwrapped {
+    /// The bytes were the matrix.
+    Plain,
+    /// The matrix is this part of the bytes.
+    Member(Range<usize>),
+    /// The matrix, unpacked. The flag tells a tar from a lone file.
+    Unpacked { bytes: Vec<u8>, from_tar: bool },
+}
+
+/// Looks for a wrapping and takes it off.
+pub(crate) fn unwrap(bytes: &[u8], path: &Path, progress: &dyn Progress) -> Result<Unwrapped, LoadError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        progress.begin("unpack", bytes.len() as u64);
+        let unpacked = gunzip(bytes, path, progress);
+        progress.end();
+        return unpacked;
+    }
+    if is_tar(bytes) {
+        return find_member(bytes, path).map(Unwrapped::Member);
+    }
+    for (magic, compression, command) in FOREIGN {
+        if bytes.starts_with(magic) {
+            return Err(LoadError::Compression { path: path.to_owned(), compression, command });
+        }
+    }
+    Ok(Unwrapped::Plain)
+}
+
+/// Compressions that are named but not undone.
+const FOREIGN: [(&[u8], &str, &str); 5] = [
+    (b"PK\x03\x04", "zip", "unzip"),
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\xFD7zXZ\x00", "xz", "unxz"),
+    (b"\x28\xB5\x2F\xFD", "zstd", "unzstd"),
+    (b"7z\xBC\xAF\x27\x1C", "7-Zip", "7z x"),
+];
+
+const GZIP: &str = "gzip data";
+const TAR: &str = "tar archive";
+/// A header of a tar archive, and the unit of its members.
+const TAR_BLOCK: usize = 512;
+
+/// Whether bytes begin like a tar archive: its header's checksum is right.
+fn is_tar(bytes: &[u8]) -> bool {
+    let Some(header) = bytes.first_chunk::<TAR_BLOCK>() else { return false };
+    let header = tar::Header::from_byte_slice(header);
+    let sum = |bytes: &[u8]| bytes.iter().map(|&b| u32::from(b)).sum::<u32>();
+    let field = 148..156; // counted as blanks
+    let bytes = header.as_bytes();
+    bytes[0] != 0
+        && header
+            .cksum()
+            .is_ok_and(|stored| stored == sum(&bytes[..field.start]) + 8 * 32 + sum(&bytes[field.end..]))
+}
+
+/// Decompresses all members of a gzip file; of a tar inside keeps the matrix.
+fn gunzip(bytes: &[u8], path: &Path, progress: &dyn Progress) -> Result<Unwrapped, LoadError> {
+    let source = Followed { bytes, progress };
+    let mut decoder = MultiGzDecoder::new(std::io::BufReader::with_capacity(256 << 10, source));
+    let mut head = Vec::new();
+    let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: GZIP, source };
+    (&mut decoder).take(TAR_BLOCK as u64).read_to_end(&mut head).map_err(unpack)?;
+    if !is_tar(&head) {
+        // The last four bytes are the size modulo 2^32, of the last member: a hint that costs nothing if wrong.
+        let hint = bytes.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
+        if hint / 1100 <= bytes.len() && memory::check(hint as u64, path, GZIP).is_ok() {
+            let _ = head.try_reserve_exact(hint.saturating_sub(head.len()));
+        }
+        memory::read_to_end(&mut decoder, &mut head, path, GZIP, Some(progress))?;
+        return Ok(Unwrapped::Unpacked { bytes: head, from_tar: false });
+    }
+
+    let mut rest = Cursor::new(head).chain(decoder);
+    let mut archive = Archive::new(&mut rest);
+    let mut members = Members::default();
+    let mut matrix = Vec::new();
+    for entry in archive.entries().map_err(unpack)? {
+        let mut entry = entry.map_err(unpack)?;
+        let name = entry.path_bytes().into_owned();
+        if members.add(&name, entry.header().entry_type()) && matrix.is_empty() {
+            let size = entry.size();
+            memory::check(size, path, TAR)?;
+            // What the header promises is reserved only as far as deflate could have packed it.
+            if size / 1100 <= bytes.len() as u64 {
+                let _ = matrix.try_reserve_exact(size as usize);
+            }
+            memory::read_to_end(&mut entry, &mut matrix, path, TAR, Some(progress))?;
+            if (matrix.len() as u64) < size {
+                return Err(unpack(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+        if progress.is_cancelled() {
+            return Err(LoadError::Interrupted);
+        }
+    }
+    // What follows the archive holds the checksum of gzip.
+    std::io::copy(&mut rest, &mut std::io::sink()).map_err(unpack)?;
+    members.choose(path)?;
+    Ok(Unwrapped::Unpacked { bytes: matrix, from_tar: true })
+}
+
+/// Where the matrix lies in a tar archive that is not compressed.
+fn find_member(bytes: &[u8], path: &Path) -> Result<Range<usize>, LoadError> {
+    let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: TAR, source };
+    let mut archive = Archive::new(Cursor::new(bytes));
+    let mut members = Members::default();
+    let mut range = None;
+    for entry in archive.entries_with_seek().map_err(unpack)? {
+        let entry = entry.map_err(unpack)?;
+        if members.add(&entry.path_bytes(), entry.header().entry_type()) && range.is_none() {
+            range = Some((entry.raw_file_position(), entry.size()));
+        }
+    }
+    members.choose(path)?;
+    let (begin, size) = range.unwrap_or_default();
+    let end = begin.saturating_add(size);
+    if end > bytes.len() as u64 {
+        return Err(unpack(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(begin as usize..end as usize)
+}
+
+/// The names in an archive.
+#[derive(Debug, Default)]
+struct Members {
+    matrices: Vec<String>,
+    rutherford_boeing: Option<String>,
+    others: Vec<String>,
+    num_others: usize,
+}
+
+impl Members {
+    /// Notes a member; true if it is the matrix: NAME/NAME.mtx.
+    fn add(&mut self, name: &[u8], kind: EntryType) -> bool {
+        if !matches!(kind, EntryType::Regular | EntryType::Continuous) {
+            return false;
+        }
+        let name = String::from_utf8_lossy(name);
+        let shown = quote(name.as_bytes());
+        let path = Path::new(name.as_ref());
+        let mut parts = path.components().rev().filter_map(|part| match part {
+            Component::Normal(part) => part.to_str(),
+            _ => None,
+        });
+        let (file, folder) = (parts.next().unwrap_or_default(), parts.next());
+        let is_named = |ending| file.strip_suffix(ending).is_some_and(|stem| folder == Some(stem));
+        if is_named(".mtx") {
+            self.matrices.push(shown);
+            return self.matrices.len() == 1;
+        }
+        if is_named(".rb") {
+            self.rutherford_boeing.get_or_insert(shown);
+        } else {
+            self.num_others += 1;
+            if self.others.len() < 8 {
+                self.others.push(shown);
+            }
+        }
+        false
+    }
+
+    fn choose(self, path: &Path) -> Result<(), LoadError> {
+        let path = path.to_owned();
+        match (&self.matrices[..], self.rutherford_boeing) {
+            ([_], _) => Ok(()),
+            ([first, second, ..], _) => {
+                Err(LoadError::SeveralMatrices { path, first: first.clone(), second: second.clone() })
+            }
+            ([], Some(member)) => Err(LoadError::RutherfordBoeing { path, member }),
+            ([], None) => {
+                let more = self.num_others - self.others.len();
+                let found = match (self.others.join(", "), more) {
+                    (names, _) if names.is_empty() => "no files".to_owned(),
+                    (names, 0) => names,
+                    (names, more) => format!("{names} and {more} more"),
+                };
+                Err(LoadError::NoMatrixMember { path, found })
+            }
+        }
+    }
+}
+
+/// Compressed bytes that say how far they have been read.
+struct Followed<'a> {
+    bytes: &'a [u8],
+    progress: &'a dyn Progress,
+}
+
+impl Read for Followed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.progress.advance(read as u64);
+        Ok(read)
+    }
+}
