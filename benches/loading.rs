@@ -3,8 +3,10 @@
 //!     cargo bench --bench loading -- [--scale 20] [--repeats 5]
 //!
 //! The file is a Kronecker graph's lower triangle, written to a temporary folder and read once before timing. `load` is
-//! the whole way from the file to a CSR with sorted rows; fast_matrix_market's `mmread` ends at coordinates, and its
-//! `mmread + tocsr` is the same way as ours. `peak` is the most heap at any time by the bytes of the CSR that results
+//! the whole way from the file to a CSR with sorted rows, of which `parse` is the first pass: every line parsed and
+//! checked, rows counted. fast_matrix_market's `read_coo` parses into coordinates as stored, `mmread` into all
+//! coordinates, and `mmread + tocsr` goes the same way as our load. The ratio of a parse is to our parse, of the last to
+//! our load. `peak` is the most heap at any time by the bytes of the CSR that results
 //! (the mapped file is not heap). Medians; ratios are of this run.
 
 #[path = "common/arguments.rs"]
@@ -14,11 +16,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use gpuvm_datasets::Kronecker;
 use gpuvm_engine::graph::{Csr, VertexId, Weights};
-use gpuvm_loaders::{LoadOptions, WeightRule};
+use gpuvm_loaders::{LoadOptions, Progress, WeightRule};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -53,33 +56,53 @@ fn median(mut seconds: Vec<f64>) -> f64 {
     seconds[seconds.len() / 2]
 }
 
-/// Median seconds of our load, and its peak heap by the bytes of the CSR.
-fn load(path: &Path, repeats: u64) -> (f64, f64) {
+/// Seconds of each phase of a load.
+#[derive(Default)]
+struct Phases(Mutex<Vec<(&'static str, Instant, f64)>>);
+
+impl Progress for Phases {
+    fn begin(&self, phase: &'static str, _total: u64) {
+        self.0.lock().expect("no thread panicked").push((phase, Instant::now(), 0.0));
+    }
+    fn advance(&self, _by: u64) {}
+    fn end(&self) {
+        if let Some((_, began, seconds)) = self.0.lock().expect("no thread panicked").last_mut() {
+            *seconds = began.elapsed().as_secs_f64();
+        }
+    }
+}
+
+/// Median seconds of our load and of its first pass, and the load's peak heap by the bytes of the CSR.
+fn load(path: &Path, repeats: u64) -> (f64, f64, f64) {
     let options = LoadOptions { weights: WeightRule::File, ..LoadOptions::default() };
-    let (mut seconds, mut peak) = (Vec::new(), 0.0);
+    let (mut whole, mut parse, mut peak) = (Vec::new(), Vec::new(), 0.0);
     for _ in 0..repeats {
+        let phases = Phases::default();
         let before = HEAP.current_usage();
         HEAP.reset_peak_usage();
         let started = Instant::now();
-        let csr = gpuvm_loaders::load(path, &options, &()).expect("a valid file").csr;
-        seconds.push(started.elapsed().as_secs_f64());
+        let csr = gpuvm_loaders::load(path, &options, &phases).expect("a valid file").csr;
+        whole.push(started.elapsed().as_secs_f64());
+        let phases = phases.0.into_inner().expect("no thread panicked");
+        parse.push(phases.iter().find(|(phase, ..)| *phase == "count edges").expect("the first pass").2);
         let bytes = csr.row_offsets().size_bytes() as usize
             + csr.column_indices().size_bytes() as usize
             + csr.weights().as_bytes().len();
-        peak = (HEAP.peak_usage() as usize - before) as f64 / bytes as f64;
+        peak = (HEAP.peak_usage() - before) as f64 / bytes as f64;
     }
-    (median(seconds), peak)
+    (median(whole), median(parse), peak)
 }
 
 const PYTHON: &str = "
 import sys, time, statistics
 import fast_matrix_market as fmm
-path, threads, repeats, to_csr = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == 'csr'
+path, threads, repeats, end = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 seconds = []
 for _ in range(repeats):
     started = time.perf_counter()
-    matrix = fmm.mmread(path, parallelism=threads)
-    if to_csr:
+    read = fmm.read_coo if end == 'stored' else fmm.mmread
+    matrix = read(path, parallelism=threads)
+    if end == 'csr':
         matrix = matrix.tocsr()
     seconds.append(time.perf_counter() - started)
 print(statistics.median(seconds))
@@ -104,24 +127,30 @@ fn main() {
     let csr = Kronecker { scale, edge_factor: 16, seed: 1 }.generate().expect("a scale up to 30");
     let folder = tempfile::tempdir().expect("a temporary folder");
     println!("kron-{scale}, {} entries, {threads} threads, median of {repeats}", csr.num_edges() / 2);
-    println!("{:52} {:>8} {:>8} {:>7} {:>7}", "", "seconds", "MB/s", "ratio", "peak");
+    println!("{:60} {:>8} {:>8} {:>7} {:>7}", "", "seconds", "MB/s", "ratio", "peak");
     for (field, value) in FIELDS {
         let path = folder.path().join(format!("{field}.mtx"));
         write_matrix(&path, &csr, field, value).expect("room for the file");
         let megabytes = std::fs::metadata(&path).expect("written").len() as f64 / 1e6;
-        let (ours, peak) = load(&path, repeats);
-        let row = |label: &str, seconds: f64, peak: &str| {
+        let (load_seconds, parse_seconds, peak) = load(&path, repeats);
+        let row = |label: &str, seconds: f64, against: f64, peak: &str| {
             println!(
-                "{:52} {seconds:>8.3} {:>8.0} {:>7.2} {peak:>7}",
+                "{:60} {seconds:>8.3} {:>8.0} {:>7.2} {peak:>7}",
                 format!("load/kron-{scale}-{field} ({megabytes:.0} MB)/{label}"),
                 megabytes / seconds,
-                seconds / ours
+                seconds / against
             );
         };
-        row("load", ours, &format!("{peak:.2}"));
-        for (label, end) in [("mmread", "coo"), ("mmread + tocsr", "csr")] {
+        row("parse", parse_seconds, parse_seconds, "");
+        row("load", load_seconds, load_seconds, &format!("{peak:.2}"));
+        let peers = [
+            ("read_coo", "stored", parse_seconds),
+            ("mmread", "coo", parse_seconds),
+            ("mmread + tocsr", "csr", load_seconds),
+        ];
+        for (label, end, against) in peers {
             match fast_matrix_market(&path, threads, repeats, end) {
-                Ok(seconds) => row(&format!("fast_matrix_market {label}"), seconds, ""),
+                Ok(seconds) => row(&format!("fast_matrix_market {label}"), seconds, against, ""),
                 Err(reason) => println!("fast_matrix_market {label}: skipped: {reason}"),
             }
         }

@@ -14,7 +14,9 @@ use std::time::Instant;
 
 use gpuvm_datasets::Kronecker;
 use gpuvm_engine::graph::{Csr, VertexId, Weights};
-use gpuvm_engine::{Access, BfsOptions, Engine, EngineConfig, PagingStats, PreparedGraph, SsspOptions, Workload};
+use gpuvm_engine::{
+    Access, BfsOptions, Engine, EngineConfig, PagingStats, PreparedGraph, SsspOptions, Workload,
+};
 
 /// Seconds, edges of the vertices reached, and what the page table did.
 type Run = (f64, u64, PagingStats);
@@ -42,7 +44,11 @@ const ALGORITHMS: [(&str, Workload, fn(&mut PreparedGraph, VertexId) -> Run); 3]
 const NOTHING: Workload = Workload { bfs: false, connected_components: false, sssp: false, parents: false };
 
 /// Median over the sources, after one run that does not count.
-fn median(graph: &mut PreparedGraph, sources: &[VertexId], run: fn(&mut PreparedGraph, VertexId) -> Run) -> Run {
+fn median(
+    graph: &mut PreparedGraph,
+    sources: &[VertexId],
+    run: fn(&mut PreparedGraph, VertexId) -> Run,
+) -> Run {
     run(graph, sources[0]);
     let mut runs: Vec<Run> = sources.iter().map(|&source| run(graph, source)).collect();
     runs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -60,7 +66,8 @@ fn weighted(csr: &Csr) -> Csr {
 fn main() {
     let scale = arguments::number("--scale", 20) as u32;
     let num_sources = arguments::number("--sources", 8) as usize;
-    let threads = arguments::number("--threads", std::thread::available_parallelism().map_or(1, Into::into) as u64);
+    let threads =
+        arguments::number("--threads", std::thread::available_parallelism().map_or(1, Into::into) as u64);
     let started = Instant::now();
     let csr = weighted(&Kronecker { scale, edge_factor: 16, seed: 1 }.generate().expect("a scale up to 30"));
     // Vertices of degree 2 and more, spread over the ids.
@@ -75,7 +82,10 @@ fn main() {
         csr.num_edges(),
         started.elapsed().as_secs_f64()
     );
-    println!("{:28} {:>9} {:>7} {:>7} {:>10} {:>10} {:>10}", "", "seconds", "GTEPS", "ratio", "faults", "evictions", "MB in");
+    println!(
+        "{:28} {:>9} {:>7} {:>7} {:>10} {:>10} {:>10}",
+        "", "seconds", "GTEPS", "ratio", "faults", "evictions", "MB in"
+    );
     for (name, workload, run) in ALGORITHMS {
         let base = EngineConfig { threads: Some(threads as usize), ..EngineConfig::default() };
         let mut resident_seconds = None;
@@ -98,7 +108,8 @@ fn main() {
         row("zero-copy".to_owned(), EngineConfig { access: Some(Access::ZeroCopy), ..base.clone() });
         for percent in [100, 50, 25] {
             let paged = EngineConfig { access: Some(Access::Paged), ..base.clone() };
-            let plan = Engine::new(paged.clone()).expect("valid").plan(&csr, workload).expect("fits this machine");
+            let plan =
+                Engine::new(paged.clone()).expect("valid").plan(&csr, workload).expect("fits this machine");
             let frames = (plan.num_pages * percent).div_ceil(100);
             let budget = plan.total_bytes - (plan.num_pages - frames) * (plan.page_size.bytes() + 8);
             row(format!("paged {percent}%"), EngineConfig { gpu_mem: Some(budget), ..paged });

@@ -45,8 +45,12 @@ fn layout_asserts() -> String {
     );
     for layout in layout::STRUCTS {
         let name = layout.name;
-        writeln!(text, "static_assert(sizeof({name}) == {} && alignof({name}) == {});", layout.size, layout.align)
-            .expect("a String takes any text");
+        writeln!(
+            text,
+            "static_assert(sizeof({name}) == {} && alignof({name}) == {});",
+            layout.size, layout.align
+        )
+        .expect("a String takes any text");
         for (field, offset, size) in layout.fields {
             writeln!(
                 text,

@@ -6,7 +6,8 @@ mod common;
 use common::{LANES, paged, random_graph, with_least_budget};
 use gpuvm_engine::graph::Csr;
 use gpuvm_engine::{
-    BfsOptions, Engine, EngineConfig, Policy, PreparedGraph, SsspOptions, Variant, Workload, reference, verify,
+    BfsOptions, Engine, EngineConfig, Policy, PreparedGraph, SsspOptions, Variant, Workload, reference,
+    verify,
 };
 use proptest::prelude::*;
 

@@ -9,7 +9,8 @@ use std::process::Command;
 use common::paged;
 use gpuvm_engine::graph::Csr;
 use gpuvm_engine::{
-    BfsOptions, Distances, Engine, Error, Policy, PreparedGraph, SsspOptions, UNREACHED, Variant, WarpLanes, Workload,
+    BfsOptions, Distances, Engine, Error, Policy, PreparedGraph, SsspOptions, UNREACHED, Variant, WarpLanes,
+    Workload,
 };
 use gpuvm_loaders::{LoadOptions, load};
 use serde_json::Value;
@@ -27,7 +28,11 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
         let file = case["file"].as_str().expect("a name");
         let expected = case["expect"].get("if_ok").unwrap_or(&case["expect"]);
         if (file.ends_with(".mtx") || file.ends_with(".mtx.gz")) && expected["status"] == "ok" {
-            cases.push((case["id"].as_str().expect("a name").to_owned(), folder().join(file), expected.clone()));
+            cases.push((
+                case["id"].as_str().expect("a name").to_owned(),
+                folder().join(file),
+                expected.clone(),
+            ));
         }
     }
     assert!(cases.len() > 20);
@@ -35,7 +40,8 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
 }
 
 fn load_view(path: &Path, expected: &Value, symmetrize: bool) -> Option<Csr> {
-    let options = LoadOptions { symmetrize, bipartite: expected.get("view").is_some(), ..LoadOptions::default() };
+    let options =
+        LoadOptions { symmetrize, bipartite: expected.get("view").is_some(), ..LoadOptions::default() };
     Some(load(path, &options, &()).ok()?.csr)
 }
 
@@ -75,7 +81,8 @@ fn faults(path: &Path, expected: &Value) -> Option<Vec<String>> {
                 faults.push(format!("{view}: levels from {source} are {found}"));
             }
             let Some(wanted) = run.get(format!("sssp_{view}")) else { continue };
-            let mut graph = prepare(csr.clone(), Workload { sssp: true, ..Workload::default() }).expect("fits");
+            let mut graph =
+                prepare(csr.clone(), Workload { sssp: true, ..Workload::default() }).expect("fits");
             let found = graph.sssp(source, &SsspOptions::default()).expect("runs").distances;
             if !same_distances(wanted, &found) {
                 faults.push(format!("{view}: distances from {source} are {found:?}"));
@@ -111,7 +118,8 @@ fn every_quirk_gives_the_levels_distances_and_components_it_must() {
 
 #[test]
 fn sources_that_are_no_vertices_are_refused_before_any_work() {
-    let (_, path, expected) = cases().into_iter().find(|(id, ..)| id == "bfs-source-out-of-range").expect("listed");
+    let (_, path, expected) =
+        cases().into_iter().find(|(id, ..)| id == "bfs-source-out-of-range").expect("listed");
     for source in expected["bad_sources"].as_array().expect("a list") {
         for algorithm in ["bfs", "sssp"] {
             let output = Command::new(env!("CARGO_BIN_EXE_gpuvm-graph"))

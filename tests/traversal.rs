@@ -10,8 +10,8 @@ use common::{paged, with_least_budget};
 use expected::{Expected, assert_distances, digest_labels, digest_levels};
 use gpuvm_engine::graph::Csr;
 use gpuvm_engine::{
-    BfsOptions, Distances, Engine, EngineConfig, PagingStats, Policy, PreparedGraph, SsspOptions, UNREACHED, Variant,
-    WarpLanes, Workload, verify,
+    BfsOptions, Distances, Engine, EngineConfig, PagingStats, Policy, PreparedGraph, SsspOptions, UNREACHED,
+    Variant, WarpLanes, Workload, verify,
 };
 use gpuvm_loaders::WeightRule;
 use serde_json::Value;
@@ -38,8 +38,13 @@ fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
                 let plenty = paged(variant, policy, threads, lanes);
                 let least = with_least_budget(plenty.clone(), csr, workload);
                 let budget = least.gpu_mem.expect("the least");
-                let full = Engine::new(plenty.clone()).expect("valid").plan(csr, workload).expect("fits").total_bytes;
-                let half = EngineConfig { gpu_mem: Some(budget.midpoint(full.max(budget))), ..plenty.clone() };
+                let full = Engine::new(plenty.clone())
+                    .expect("valid")
+                    .plan(csr, workload)
+                    .expect("fits")
+                    .total_bytes;
+                let half =
+                    EngineConfig { gpu_mem: Some(budget.midpoint(full.max(budget))), ..plenty.clone() };
                 settings.extend([plenty, half, least]);
             }
         }
@@ -64,7 +69,10 @@ fn through_the_page_table(
         let evicts = prepared.plan().evicts();
         let context = format!("{} {view} {config:?}", graph.name);
         let paging = check(&mut prepared, &context);
-        assert!(!evicts || paging.faults <= prepared.plan().num_frames || paging.evictions > 0, "{context}: {paging:?}");
+        assert!(
+            !evicts || paging.faults <= prepared.plan().num_frames || paging.evictions > 0,
+            "{context}: {paging:?}"
+        );
         total += paging;
         num_settings += 1;
     }
@@ -136,7 +144,8 @@ fn distances_over_the_files_weights_are_those_of_other_programs() {
                     let answer = prepared.sssp(source, &options).expect("runs");
                     assert_distances(&run["sssp_file"], &answer.distances, context);
                     let limit = verify::SsspLimit::default();
-                    verify::sssp(&csr, source, limit, &answer.distances, answer.parents.as_deref()).expect("certified");
+                    verify::sssp(&csr, source, limit, &answer.distances, answer.parents.as_deref())
+                        .expect("certified");
                     paging += answer.stats.paging();
                 }
                 paging
@@ -155,8 +164,16 @@ fn components_are_those_of_other_programs_in_either_view() {
                 let answer = prepared.connected_components().expect("runs");
                 let expected = &graph.json["components"];
                 assert_eq!(Value::from(answer.num_components), expected["count"], "{context}");
-                assert_eq!(Value::from(answer.largest.map_or(0, |(_, size)| size)), expected["largest"], "{context}");
-                assert_eq!(Value::from(digest_labels(&answer.labels)), expected["sha256_min_label"], "{context}");
+                assert_eq!(
+                    Value::from(answer.largest.map_or(0, |(_, size)| size)),
+                    expected["largest"],
+                    "{context}"
+                );
+                assert_eq!(
+                    Value::from(digest_labels(&answer.labels)),
+                    expected["sha256_min_label"],
+                    "{context}"
+                );
                 answer.stats.paging()
             });
         }
@@ -166,7 +183,9 @@ fn components_are_those_of_other_programs_in_either_view() {
 /// 0 -> 1 -> 2 -> 3 -> 4 and 0 -> 4 of weight 9; the path weighs 1 an edge.
 fn path_with_a_detour() -> Csr {
     common::csr_of(6, &[(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)], |order| {
-        gpuvm_engine::graph::Weights::U8(order.iter().map(|&i| if i == 4 { 9 } else { 1 }).collect::<Vec<_>>().into())
+        gpuvm_engine::graph::Weights::U8(
+            order.iter().map(|&i| if i == 4 { 9 } else { 1 }).collect::<Vec<_>>().into(),
+        )
     })
 }
 
@@ -194,11 +213,20 @@ fn sssp_leaves_out_what_is_beyond_its_limit_or_target() {
     let mut graph = prepared(path_with_a_detour());
     let far = Distances::UNREACHED;
     let limited = SsspOptions { distance_limit: Some(2.5), ..SsspOptions::default() };
-    assert_eq!(graph.sssp(0, &limited).expect("runs").distances, Distances::Integer(vec![0, 1, 2, far, far, far]));
+    assert_eq!(
+        graph.sssp(0, &limited).expect("runs").distances,
+        Distances::Integer(vec![0, 1, 2, far, far, far])
+    );
     let targeted = SsspOptions { target: Some(3), ..SsspOptions::default() };
-    assert_eq!(graph.sssp(0, &targeted).expect("runs").distances, Distances::Integer(vec![0, 1, 2, 3, far, far]));
+    assert_eq!(
+        graph.sssp(0, &targeted).expect("runs").distances,
+        Distances::Integer(vec![0, 1, 2, 3, far, far])
+    );
     let both = SsspOptions { target: Some(4), distance_limit: Some(1.0), ..SsspOptions::default() };
-    assert_eq!(graph.sssp(0, &both).expect("runs").distances, Distances::Integer(vec![0, 1, far, far, far, far]));
+    assert_eq!(
+        graph.sssp(0, &both).expect("runs").distances,
+        Distances::Integer(vec![0, 1, far, far, far, far])
+    );
 }
 
 #[test]
@@ -232,7 +260,8 @@ fn second_run_of_a_source_finds_its_pages_resident() {
 fn graph_without_vertices_has_no_components() {
     let csr = Csr::new(vec![0], vec![], gpuvm_engine::graph::Weights::Unit, false).expect("valid");
     for config in [EngineConfig::default(), paged(Variant::Naive, Policy::Fifo, 2, WarpLanes::One)] {
-        let mut graph = Engine::new(config).expect("valid").prepare(csr.clone(), Workload::ALL).expect("fits");
+        let mut graph =
+            Engine::new(config).expect("valid").prepare(csr.clone(), Workload::ALL).expect("fits");
         let answer = graph.connected_components().expect("runs");
         assert_eq!((answer.num_components, answer.largest), (0, None));
         assert!(matches!(

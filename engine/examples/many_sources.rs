@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let csr = Csr::new(row_offsets, column_indices, Weights::Unit, false)?;
 
     // 30 MB of device memory: vertex state takes 20, the 8 MB of edges fit as well once they have been paged in.
-    let config = EngineConfig { gpu_mem: Some(30_000_000), access: Some(Access::Paged), ..EngineConfig::default() };
+    let config =
+        EngineConfig { gpu_mem: Some(30_000_000), access: Some(Access::Paged), ..EngineConfig::default() };
     let engine = Engine::new(config)?;
     let mut graph = engine.prepare(csr, Workload { bfs: true, ..Workload::default() })?;
     println!("{} pages, {} frames", graph.plan().num_pages, graph.plan().num_frames);

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, FrontierView, GraphView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepCounters, TraversalView, WEIGHT_F32,
-    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, FrontierView, GraphView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepCounters, TraversalView,
+    WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 
 use crate::config::{Access, EngineConfig, Variant};
@@ -126,13 +126,17 @@ impl PreparedGraph {
             Access::ZeroCopy => Edges::InPlace,
             Access::Resident => Edges::Resident {
                 columns: DeviceArray::copied("column indices", csr.column_indices())?,
-                weights: DeviceArray::copied("weights", if workload.sssp { csr.weights().as_bytes() } else { &[] })?,
+                weights: DeviceArray::copied(
+                    "weights",
+                    if workload.sssp { csr.weights().as_bytes() } else { &[] },
+                )?,
             },
             Access::Paged => Edges::Paged(PageTable::new(&plan, config.policy)?),
         };
         let vertices_if = |needed: bool| if needed { csr.num_vertices() } else { 0 };
         let with_queues = balanced && (workload.bfs || workload.sssp);
-        let frontier = || Frontier::new(vertices_if(with_queues), if with_queues { graph.num_segments() } else { 0 });
+        let frontier =
+            || Frontier::new(vertices_if(with_queues), if with_queues { graph.num_segments() } else { 0 });
         Ok(Self {
             row_offsets,
             edges,
@@ -254,7 +258,13 @@ impl PreparedGraph {
 
     /// What a step gets that reads `frontiers[current]`, holding `size`, and fills the other one. Without
     /// `with_queue` the next frontier is only counted.
-    pub(crate) fn traversal(&self, scan: Scan, current: usize, size: FrontierSize, weighted: bool) -> TraversalView {
+    pub(crate) fn traversal(
+        &self,
+        scan: Scan,
+        current: usize,
+        size: FrontierSize,
+        weighted: bool,
+    ) -> TraversalView {
         TraversalView {
             graph: self.graph_view(weighted),
             current: self.frontiers[current].view(size),
@@ -359,7 +369,9 @@ fn check_weights(weights: &Weights) -> Result<(), Error> {
     if !is_finite && let Some(edge) = first(|w| !w.is_finite()) {
         return Err(Error::NonFiniteWeight { edge: edge as u64, weight: weights.get(edge as u64, 0, 0) });
     }
-    if range.min < 0.0 && let Some(edge) = first(|w| w < 0.0) {
+    if range.min < 0.0
+        && let Some(edge) = first(|w| w < 0.0)
+    {
         return Err(Error::NegativeWeight { edge: edge as u64, weight: weights.get(edge as u64, 0, 0) });
     }
     Ok(())

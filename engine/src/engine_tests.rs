@@ -6,8 +6,8 @@ use gpuvm_kernels::layout::{PAGE_FAULTING, PAGE_REFERENCE_SHIFT, PAGE_RESIDENT, 
 
 use crate::graph::{Csr, Weights};
 use crate::{
-    Access, BfsOptions, Engine, EngineConfig, Error, PageSize, PagingError, Policy, PreparedGraph, SsspOptions,
-    UNREACHED, Workload,
+    Access, BfsOptions, Engine, EngineConfig, Error, PageSize, PagingError, Policy, PreparedGraph,
+    SsspOptions, UNREACHED, Workload,
 };
 
 /// A path of 8193 vertices: 32 KiB of columns, eight pages of 4 KiB.
@@ -51,7 +51,10 @@ fn page_that_never_arrives_is_an_error_that_names_it() {
         graph.page_table_mut().expect("paged").entries_mut()[3] = PAGE_FAULTING << PAGE_STATE_SHIFT;
         let started = Instant::now();
         let error = graph.bfs(0, &BfsOptions::default()).expect_err("nobody fetches page 3");
-        assert!(matches!(error, Error::Paging(PagingError::StuckFault { page: 3, waited_ms: 50.. })), "{error}");
+        assert!(
+            matches!(error, Error::Paging(PagingError::StuckFault { page: 3, waited_ms: 50.. })),
+            "{error}"
+        );
         assert!(started.elapsed() < Duration::from_secs(10));
         assert_runs(&mut graph);
     }
@@ -94,7 +97,8 @@ fn cancelled_run_is_interrupted_and_the_next_one_runs() {
 #[test]
 fn column_index_out_of_range_in_a_file_nobody_read_stops_the_run() {
     for access in Access::ALL {
-        let damaged = Csr::with_unread_columns(vec![0, 1, 2], vec![1, 7], Weights::Unit, false).expect("unread");
+        let damaged =
+            Csr::with_unread_columns(vec![0, 1, 2], vec![1, 7], Weights::Unit, false).expect("unread");
         let config = EngineConfig { access: Some(*access), ..EngineConfig::default() };
         let engine = Engine::new(config).expect("valid");
         let mut graph = engine.prepare(damaged, BFS).expect("fits");

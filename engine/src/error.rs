@@ -35,7 +35,9 @@ pub enum Error {
     Graph(#[from] GraphError),
     #[error("page size {} is not a power of two from 4 KiB to 1 MiB", ByteSize::b(*bytes))]
     PageSize { bytes: u64 },
-    #[error("{chunk_edges} edges a chunk: must be a power of two from {least} to {most}, the edges of a page")]
+    #[error(
+        "{chunk_edges} edges a chunk: must be a power of two from {least} to {most}, the edges of a page"
+    )]
     ChunkEdges { chunk_edges: u32, least: u64, most: u32 },
     #[error(
         "{} of device memory are too little for {access} access, the least that would do is {}",
@@ -73,6 +75,8 @@ pub enum PagingError {
     StuckFault { page: u64, waited_ms: u64 },
     #[error("no frame became free for page {page} within {waited_ms} ms")]
     NoFreeFrame { page: u64, waited_ms: u64 },
-    #[error("edge {edge} leads to column {column}, the graph has {num_vertices} vertices: the graph is damaged")]
+    #[error(
+        "edge {edge} leads to column {column}, the graph has {num_vertices} vertices: the graph is damaged"
+    )]
     ColumnOutOfRange { edge: u64, column: u64, num_vertices: u64 },
 }

@@ -74,7 +74,8 @@ fn free_bytes() -> u64 {
     // Where the machine does not tell, the allocations themselves will: they fail with an error, not a crash.
     let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
     let available = match system.cgroup_limits() {
-        Some(limits) => limits.free_memory.min(system.available_memory()),
+        // Not `free_memory`: the page cache of mapped files counts against that, and leaves when asked.
+        Some(limits) => limits.total_memory.saturating_sub(limits.rss).min(system.available_memory()),
         None => system.available_memory(),
     };
     available - available / 16
@@ -96,7 +97,10 @@ impl MemoryPlan {
         let chunk_edges = config.chunk_edges.unwrap_or(page_edges);
         // Queues name segments by 32 bits.
         let least_chunk_edges = m.div_ceil(u32::MAX.into()).next_power_of_two();
-        if !chunk_edges.is_power_of_two() || chunk_edges > page_edges || u64::from(chunk_edges) < least_chunk_edges {
+        if !chunk_edges.is_power_of_two()
+            || chunk_edges > page_edges
+            || u64::from(chunk_edges) < least_chunk_edges
+        {
             return Err(Error::ChunkEdges { chunk_edges, least: least_chunk_edges, most: page_edges });
         }
         let num_segments = m.div_ceil(chunk_edges.into());
@@ -141,7 +145,9 @@ impl MemoryPlan {
             None if config.gpu_mem.is_none() => {
                 (Access::ZeroCopy, "the CPU device reads the graph in place, no budget was given".to_owned())
             }
-            None if resident_bytes <= budget_bytes => (Access::Resident, "all edges fit the budget".to_owned()),
+            None if resident_bytes <= budget_bytes => {
+                (Access::Resident, "all edges fit the budget".to_owned())
+            }
             None => (Access::Paged, "the edges do not fit the budget".to_owned()),
         };
 
@@ -153,12 +159,17 @@ impl MemoryPlan {
             Access::ZeroCopy => state_bytes - state[0].bytes,
         };
         if needed_bytes > budget_bytes {
-            return Err(Error::BudgetTooSmall { access: access.name(), budget_bytes, least_bytes: needed_bytes });
+            return Err(Error::BudgetTooSmall {
+                access: access.name(),
+                budget_bytes,
+                least_bytes: needed_bytes,
+            });
         }
         match access {
             Access::Paged => {
                 let for_frames = budget_bytes - state_bytes - num_pages * 8 - 8;
-                num_frames = (for_frames / (page_bytes + 8)).clamp(least_frames, num_pages).min(u32::MAX.into());
+                num_frames =
+                    (for_frames / (page_bytes + 8)).clamp(least_frames, num_pages).min(u32::MAX.into());
                 state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
                 state.push(PlanItem { name: "frame owners", bytes: num_frames * 8 + 8 });
                 state.push(PlanItem { name: "page frames", bytes: num_frames * page_bytes });
@@ -212,9 +223,11 @@ mod tests {
 
     #[test]
     fn least_budget_gives_each_warp_a_frame_and_one_byte_less_is_refused() {
-        let refused = MemoryPlan::new(&ring(), BFS, &config(0, Some(Access::Paged)), 2).expect_err("no memory");
+        let refused =
+            MemoryPlan::new(&ring(), BFS, &config(0, Some(Access::Paged)), 2).expect_err("no memory");
         let Error::BudgetTooSmall { least_bytes, .. } = refused else { panic!("{refused}") };
-        let plan = MemoryPlan::new(&ring(), BFS, &config(least_bytes, Some(Access::Paged)), 2).expect("the least");
+        let plan =
+            MemoryPlan::new(&ring(), BFS, &config(least_bytes, Some(Access::Paged)), 2).expect("the least");
         assert_eq!((plan.num_pages, plan.num_frames), (4, 2));
         assert_eq!(plan.total_bytes, least_bytes);
         assert!(MemoryPlan::new(&ring(), BFS, &config(least_bytes - 1, Some(Access::Paged)), 2).is_err());
@@ -224,7 +237,8 @@ mod tests {
     fn auto_pages_only_what_does_not_fit() {
         let plan = MemoryPlan::new(&ring(), BFS, &config(1 << 30, None), 2).expect("plenty");
         assert_eq!(plan.access, Access::Resident);
-        let plan = MemoryPlan::new(&ring(), BFS, &config(plan.total_bytes - 1, None), 2).expect("nearly enough");
+        let plan =
+            MemoryPlan::new(&ring(), BFS, &config(plan.total_bytes - 1, None), 2).expect("nearly enough");
         assert_eq!(plan.access, Access::Paged);
         assert!(plan.evicts());
     }
@@ -235,7 +249,8 @@ mod tests {
             .expect("plenty")
             .least_bytes;
         for budget in (least..least + 20_000).step_by(997) {
-            let plan = MemoryPlan::new(&ring(), Workload::ALL, &config(budget, Some(Access::Paged)), 3).expect("enough");
+            let plan = MemoryPlan::new(&ring(), Workload::ALL, &config(budget, Some(Access::Paged)), 3)
+                .expect("enough");
             assert!(plan.total_bytes <= budget, "{plan:?}");
         }
     }

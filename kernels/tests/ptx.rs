@@ -10,7 +10,8 @@ fn every_kernel_compiles_to_ptx() {
         return;
     };
     let asserts = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("layout_asserts.cuh");
-    let (_, text) = gpuvm_kernels::SOURCES.iter().find(|(name, _)| *name == "layout_asserts.cuh").expect("a source");
+    let (_, text) =
+        gpuvm_kernels::SOURCES.iter().find(|(name, _)| *name == "layout_asserts.cuh").expect("a source");
     std::fs::write(&asserts, text).expect("can be written");
     let output = Command::new("python3")
         .arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("compile_ptx.py"))

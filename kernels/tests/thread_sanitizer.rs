@@ -23,7 +23,10 @@ fn run(name: &str, defines: &[&str]) -> Option<Output> {
     if !compiled.status.success() {
         let message = String::from_utf8_lossy(&compiled.stderr).into_owned();
         assert!(message.contains("tsan") || message.contains("sanitize"), "{message}");
-        println!("skipped: {compiler} cannot link ThreadSanitizer: {}", message.lines().next().unwrap_or_default());
+        println!(
+            "skipped: {compiler} cannot link ThreadSanitizer: {}",
+            message.lines().next().unwrap_or_default()
+        );
         return None;
     }
     let output = Command::new(&program).output().expect("runs");

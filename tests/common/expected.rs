@@ -25,8 +25,11 @@ pub fn graphs() -> Vec<Expected> {
         for entry in fs::read_dir(folder.join("expected")).expect("a folder of expected answers") {
             let text = fs::read_to_string(entry.expect("readable").path()).expect("readable");
             let json: Value = serde_json::from_str(&text).expect("JSON");
-            let is_matrix_market = json["format"].as_str().is_some_and(|format| format.contains("Matrix Market"));
-            let Some(name) = json["file"].as_str().filter(|_| is_matrix_market).map(str::to_owned) else { continue };
+            let is_matrix_market =
+                json["format"].as_str().is_some_and(|format| format.contains("Matrix Market"));
+            let Some(name) = json["file"].as_str().filter(|_| is_matrix_market).map(str::to_owned) else {
+                continue;
+            };
             let path = folder.join(&name);
             if path.exists() && graphs.iter().all(|known| known.name != name) {
                 graphs.push(Expected { name, path, json });
@@ -74,7 +77,8 @@ pub fn digest_levels(levels: &[u32]) -> String {
 
 /// Checks distances: by digest where they are integers, else by count, maximum and sum.
 pub fn assert_distances(expected: &Value, distances: &Distances, context: &str) {
-    let reached: Vec<f64> = (0..distances.len() as u32).map(|v| distances.get(v)).filter(|d| d.is_finite()).collect();
+    let reached: Vec<f64> =
+        (0..distances.len() as u32).map(|v| distances.get(v)).filter(|d| d.is_finite()).collect();
     assert_eq!(expected["reached"].as_u64(), Some(reached.len() as u64), "{context}: reached");
     let near = |name: &str, got: f64| {
         let wanted = expected[name].as_f64().expect("a number");

@@ -20,7 +20,8 @@ pub fn paged(variant: Variant, policy: Policy, threads: usize, lanes: WarpLanes)
 
 /// The same settings with the least budget that the plan allows for `workload`.
 pub fn with_least_budget(config: EngineConfig, csr: &Csr, workload: Workload) -> EngineConfig {
-    let least = Engine::new(config.clone()).expect("valid").plan(csr, workload).expect("no budget given").least_bytes;
+    let least =
+        Engine::new(config.clone()).expect("valid").plan(csr, workload).expect("no budget given").least_bytes;
     EngineConfig { gpu_mem: Some(least), ..config }
 }
 

@@ -90,7 +90,8 @@ impl PreparedGraph {
             };
             let (counters, step) = self.step(&args, &traversal, scan, frontier)?;
             stats.steps.push(step);
-            size = FrontierSize { vertices: counters.next_vertices, continuations: counters.next_continuations };
+            size =
+                FrontierSize { vertices: counters.next_vertices, continuations: counters.next_continuations };
             frontier_edges = counters.next_edges;
             frontier = counters.discovered;
             number += 1;

@@ -119,7 +119,12 @@ impl Csr {
     /// # Errors
     /// [`GraphError::WeightCount`] if `weights` are stored and not one for each edge.
     pub fn with_weights(&self, weights: Weights) -> Result<Self, GraphError> {
-        Self::with_unread_columns(self.row_offsets.clone(), self.column_indices.clone(), weights, self.symmetric)
+        Self::with_unread_columns(
+            self.row_offsets.clone(),
+            self.column_indices.clone(),
+            weights,
+            self.symmetric,
+        )
     }
 
     /// Number of edges that leave `u`.
@@ -200,7 +205,10 @@ mod tests {
 
     #[test]
     fn stored_weights_are_one_for_each_edge() {
-        assert!(matches!(path().with_weights(Weights::U8(vec![1].into())), Err(GraphError::WeightCount { .. })));
+        assert!(matches!(
+            path().with_weights(Weights::U8(vec![1].into())),
+            Err(GraphError::WeightCount { .. })
+        ));
     }
 
     #[test]

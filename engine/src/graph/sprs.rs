@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn matrix_becomes_a_graph_and_comes_back_without_a_copy() {
-        let matrix = CsMatI::<u16, u32, u64>::try_new((2, 2), vec![0, 1, 2], vec![1, 0], vec![7, 9]).expect("valid");
+        let matrix =
+            CsMatI::<u16, u32, u64>::try_new((2, 2), vec![0, 1, 2], vec![1, 0], vec![7, 9]).expect("valid");
         let values = matrix.data().as_ptr();
         let csr = Csr::from_sprs(matrix).expect("square");
         let view = csr.to_sprs::<u16>().expect("stored as u16");

@@ -148,13 +148,9 @@ impl Weights {
             let keep_nan = |a: f64, b: f64, pick: fn(f64, f64) -> f64| {
                 if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
             };
-            weights
-                .par_iter()
-                .map(|&w| WeightRange { min: w.into(), max: w.into() })
-                .reduce_with(|a, b| WeightRange {
-                    min: keep_nan(a.min, b.min, f64::min),
-                    max: keep_nan(a.max, b.max, f64::max),
-                })
+            weights.par_iter().map(|&w| WeightRange { min: w.into(), max: w.into() }).reduce_with(|a, b| {
+                WeightRange { min: keep_nan(a.min, b.min, f64::min), max: keep_nan(a.max, b.max, f64::max) }
+            })
         }
         match self {
             Self::Unit | Self::Hash => None,

@@ -43,7 +43,9 @@ impl ErrorSlot {
             0 => return Ok(()),
             layout::ERROR_CANCELLED => Error::Interrupted,
             layout::ERROR_STUCK_FAULT => PagingError::StuckFault { page: subject, waited_ms: detail }.into(),
-            layout::ERROR_NO_FREE_FRAME => PagingError::NoFreeFrame { page: subject, waited_ms: detail }.into(),
+            layout::ERROR_NO_FREE_FRAME => {
+                PagingError::NoFreeFrame { page: subject, waited_ms: detail }.into()
+            }
             _ => PagingError::ColumnOutOfRange { edge: subject, column: detail, num_vertices }.into(),
         })
     }
