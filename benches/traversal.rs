@@ -21,7 +21,9 @@ use gpuvm_engine::{
 /// Seconds, edges of the vertices reached, and what the page table did.
 type Run = (f64, u64, PagingStats);
 
-const ALGORITHMS: [(&str, Workload, fn(&mut PreparedGraph, VertexId) -> Run); 3] = [
+type RunAlgorithm = fn(&mut PreparedGraph, VertexId) -> Run;
+
+const ALGORITHMS: [(&str, Workload, RunAlgorithm); 3] = [
     ("bfs", Workload { bfs: true, ..NOTHING }, |graph, source| {
         let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
         let reached = |&(_, &level): &(usize, &u32)| level != gpuvm_engine::UNREACHED;
