@@ -1,33 +1,36 @@
 #!/usr/bin/env python3
 """Compiles every kernel to PTX with NVRTC; no GPU and no CUDA toolkit needed.
 
-    python3 kernels/compile_ptx.py LIBRARY ASSERTS [OUTPUT]
+    python3 kernels/compile_ptx.py LIBRARY [--check]
 
-LIBRARY is the path of libnvrtc.so.12 (PyPI package nvidia-cuda-nvrtc-cu12), ASSERTS that of layout_asserts.cuh as the
-build wrote it, OUTPUT where the PTX goes. Prints the kernels; exits with 1 and the compiler's log if one is missing.
+LIBRARY is the path of libnvrtc.so.12 of the PyPI package nvidia-cuda-nvrtc-cu12, version 12.0.140, whose PTX drivers
+from 525 on take. Writes kernels/ptx/*.ptx; with --check compares instead, and exits with 1 if a file differs. Prints
+each module and its kernels.
 """
 import ctypes
 import pathlib
 import re
 import sys
 
-CUDA = pathlib.Path(__file__).parent / "cuda"
+KERNELS = pathlib.Path(__file__).parent
+CUDA = KERNELS / "cuda"
+PTX = KERNELS / "ptx"
+MODULES = ["bfs", "components"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
 # The oldest GPUs whose atomics have orders and scopes.
-OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++17", b"-default-device"]
+OPTIONS = ["--gpu-architecture=compute_70", "--std=c++17", "-default-device"]
 
 
-def compile_to_ptx(library, asserts):
-    """PTX of kernels.cu, or raises RuntimeError with the compiler's log."""
-    nvrtc = ctypes.CDLL(library)
+def compile_module(nvrtc, module):
+    """PTX of one module, or raises RuntimeError with the compiler's log."""
     headers = {p.name: p.read_bytes() for p in CUDA.glob("*.cuh")}
-    headers["layout_asserts.cuh"] = pathlib.Path(asserts).read_bytes()
     names = (ctypes.c_char_p * len(headers))(*[n.encode() for n in headers])
     texts = (ctypes.c_char_p * len(headers))(*headers.values())
     program = ctypes.c_void_p()
     source = (CUDA / "kernels.cu").read_bytes()
     if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", len(headers), texts, names):
         raise RuntimeError("nvrtcCreateProgram failed")
-    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))
+    options = [o.encode() for o in OPTIONS + ["-DGPUVM_MODULE_" + module.upper()]]
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     size = ctypes.c_size_t()
     if failed:
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
@@ -41,14 +44,20 @@ def compile_to_ptx(library, asserts):
 
 
 def main():
-    ptx = compile_to_ptx(sys.argv[1], sys.argv[2])
-    if len(sys.argv) > 3:
-        pathlib.Path(sys.argv[3]).write_text(ptx)
-    declared = re.findall(r"__global__ void (\w+)", (CUDA / "kernels.cu").read_text())
-    compiled = set(re.findall(r"\.visible \.entry (\w+)", ptx))
-    for kernel in declared:
-        print(f"{kernel}: {'compiled' if kernel in compiled else 'MISSING'}")
-    return 0 if declared and compiled == set(declared) else 1
+    check = "--check" in sys.argv[2:]
+    nvrtc = ctypes.CDLL(sys.argv[1])
+    PTX.mkdir(exist_ok=True)
+    wrong = 0
+    for module in MODULES:
+        ptx = compile_module(nvrtc, module)
+        file = PTX / (module + ".ptx")
+        kernels = re.findall(r"\.visible \.entry (\w+)", ptx)
+        same = not check or (file.exists() and file.read_text() == ptx)
+        print(f"{module}: {', '.join(kernels)}: {'compiled' if same and kernels else 'DIFFERS from ' + file.name}")
+        wrong += not (same and kernels)
+        if not check:
+            file.write_text(ptx)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

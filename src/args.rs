@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use gpuvm_engine::PageSize;
+use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::WeightRule;
 
 /// Graph analytics for graphs larger than GPU memory
@@ -227,8 +227,8 @@ pub struct PageArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// Where to run
-    #[arg(long, default_value = "auto")]
+    /// Where to run: cpu, cuda (the first GPU), cuda:N, or auto: the first GPU if there is one
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda:N")]
     pub device: DeviceArg,
     #[command(flatten)]
     pub threads: ThreadArgs,
@@ -258,10 +258,18 @@ pub struct JsonArgs {
     pub json: Option<Option<PathBuf>>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug)]
 pub enum DeviceArg {
     Auto,
-    Cpu,
+    Kind(DeviceKind),
+}
+
+impl FromStr for DeviceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Kind) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -270,6 +278,8 @@ pub enum AccessArg {
     Paged,
     ZeroCopy,
     Resident,
+    Managed,
+    ManagedReadMostly,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -163,7 +163,7 @@ pub struct RunReport {
     program: Program,
     graph: GraphReport,
     settings: SettingsReport,
-    threads: u32,
+    device: String,
     plan: MemoryPlan,
     timings: Timings,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -317,7 +317,7 @@ fn giga_a_second(edges: u64, seconds: f64) -> f64 {
 impl RunReport {
     pub fn new(
         settings: &RunSettings,
-        threads: u32,
+        device: String,
         graph: GraphReport,
         plan: MemoryPlan,
         timings: Timings,
@@ -327,7 +327,7 @@ impl RunReport {
             program: Program::new(settings.algorithm.name()),
             graph,
             settings: settings.report(),
-            threads,
+            device,
             plan,
             timings,
             components: None,
@@ -361,14 +361,7 @@ impl RunReport {
 
     fn describe_settings(&self, sheet: &mut Sheet) {
         let (settings, plan) = (&self.settings, &self.plan);
-        let threads = count(self.threads.into(), "thread", "threads");
-        sheet.line(
-            "run",
-            format_args!(
-                "{}, {}, on {} with {threads}",
-                self.program.command, settings.variant, settings.device
-            ),
-        );
+        sheet.line("run", format_args!("{}, {}, on {}", self.program.command, settings.variant, self.device));
         if let Some(weights) = &settings.weights {
             match self.graph.weight_type.to_string() {
                 held if held == *weights => sheet.more(format_args!("weights {weights}")),

@@ -125,7 +125,7 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
     let mut graph = prepared.map_err(|error| with_cure(error, &settings.graph, &csr))?;
     timings.prepare_seconds = Some(started.elapsed().as_secs_f64());
     let mut report =
-        RunReport::new(settings, engine.num_warps(), graph_report, graph.plan().clone(), timings);
+        RunReport::new(settings, engine.device_name(), graph_report, graph.plan().clone(), timings);
 
     watch.begin(settings.algorithm.name(), runs.len() as u64);
     for source in runs {
@@ -157,7 +157,7 @@ pub fn plan(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
     let Job { engine, json, csr, graph, timings, .. } = Job::open(settings, watch)?;
     let plan =
         engine.plan(&csr, settings.workload()).map_err(|error| with_cure(error, &settings.graph, &csr))?;
-    report::deliver(&RunReport::new(settings, engine.num_warps(), graph, plan, timings), json, quiet)
+    report::deliver(&RunReport::new(settings, engine.device_name(), graph, plan, timings), json, quiet)
 }
 
 /// A run whose settings are possible, whose files can be written and whose graph is loaded.

@@ -199,7 +199,8 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
 fn engine_config(args: &DeviceArgs) -> EngineConfig {
     EngineConfig {
         device: match args.device {
-            DeviceArg::Auto | DeviceArg::Cpu => DeviceKind::Cpu,
+            DeviceArg::Auto => DeviceKind::detect(),
+            DeviceArg::Kind(kind) => kind,
         },
         threads: args.threads.threads.map(usize::from),
         gpu_mem: args.gpu_mem,
@@ -208,6 +209,8 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             AccessArg::Paged => Some(Access::Paged),
             AccessArg::ZeroCopy => Some(Access::ZeroCopy),
             AccessArg::Resident => Some(Access::Resident),
+            AccessArg::Managed => Some(Access::Managed),
+            AccessArg::ManagedReadMostly => Some(Access::ManagedReadMostly),
         },
         page_size: args.page.page_size,
         variant: match args.variant {

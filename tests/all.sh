@@ -11,7 +11,7 @@ mkdir -p target
 nvrtc=target/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 if [ -z "${GPUVM_NVRTC:-}" ] && [ ! -e "$nvrtc" ]; then
   python3 -m pip install --quiet --disable-pip-version-check --no-deps --target target/nvrtc \
-    nvidia-cuda-nvrtc-cu12==12.4.127 >target/nvrtc.log 2>&1 ||
+    nvidia-cuda-nvrtc-cu12==12.0.140 >target/nvrtc.log 2>&1 ||
     echo "NVRTC could not be installed (target/nvrtc.log says why): the PTX test will be skipped"
 fi
 [ -e "$nvrtc" ] && export GPUVM_NVRTC="${GPUVM_NVRTC:-$PWD/$nvrtc}"

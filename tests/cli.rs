@@ -554,7 +554,7 @@ fn options_that_make_no_sense_are_refused() {
         ("bfs --graph graph.mtx --threads 0", &["--threads", "1..=1024"]),
         ("bfs --graph graph.mtx --chunk-edges 3", &["3 edges a chunk", "power of two"]),
         ("bfs --graph graph.mtx --access remote", &["--access", "paged, zero-copy, resident"]),
-        ("bfs --graph graph.mtx --device gpu", &["--device", "auto, cpu"]),
+        ("bfs --graph graph.mtx --device gpu", &["--device", "use cpu, cuda or cuda:N"]),
         ("bfs --source 0", &["--graph"]),
         ("cc --graph graph.mtx --parents", &["--parents"]),
         ("cc --graph graph.mtx --source 0", &["--source"]),

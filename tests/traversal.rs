@@ -252,7 +252,7 @@ fn second_run_of_a_source_finds_its_pages_resident() {
     assert_eq!((cold.faults, cold.bytes_in), (3, 2999 * 4));
     let warm = graph.bfs(0, &BfsOptions::default()).expect("runs").stats.paging();
     assert_eq!((warm.faults, warm.bytes_in), (0, 0));
-    graph.evict_all();
+    graph.evict_all().expect("memory");
     assert_eq!(graph.bfs(0, &BfsOptions::default()).expect("runs").stats.paging(), cold);
 }
 

@@ -9,3 +9,9 @@ pub fn number(name: &str, default: u64) -> u64 {
         Some(Err(error)) => panic!("{name}: {error}"),
     }
 }
+
+/// The word after `name` on the command line, or `default`.
+#[allow(dead_code, reason = "not every benchmark has a choice of words")]
+pub fn word(name: &str, default: &str) -> String {
+    std::env::args().skip_while(|argument| argument != name).nth(1).unwrap_or_else(|| default.to_owned())
+}

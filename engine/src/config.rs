@@ -88,6 +88,10 @@ named_choice! {
         ZeroCopy = "zero-copy",
         /// All edges are copied to the device before the run.
         Resident = "resident",
+        /// Through the driver's own unified memory (UVM): a baseline, on GPUs only.
+        Managed = "managed",
+        /// The same, with the advice that the edges are only read.
+        ManagedReadMostly = "managed-read-mostly",
     }
 }
 
@@ -111,11 +115,48 @@ named_choice! {
     }
 }
 
-named_choice! {
-    /// Where kernels run.
-    DeviceKind {
-        /// CPU threads, each a warp.
-        Cpu = "cpu",
+/// Where kernels run: `cpu`, or `cuda:N`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// CPU threads, each a warp.
+    #[default]
+    Cpu,
+    /// The GPU of this number, as the CUDA driver counts.
+    Cuda(u32),
+}
+
+impl DeviceKind {
+    /// The first GPU, or the CPU device where there is no driver or no GPU.
+    pub fn detect() -> Self {
+        if crate::device::has_gpu() { Self::Cuda(0) } else { Self::Cpu }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl FromStr for DeviceKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || format!("'{text}' is no device, use cpu, cuda or cuda:N");
+        match text.split_once(':') {
+            None if text == "cpu" => Ok(Self::Cpu),
+            None if text == "cuda" => Ok(Self::Cuda(0)),
+            Some(("cuda", ordinal)) => ordinal.parse().map(Self::Cuda).map_err(|_| refused()),
+            _ => Err(refused()),
+        }
+    }
+}
+
+impl Serialize for DeviceKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

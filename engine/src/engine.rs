@@ -1,40 +1,40 @@
 //! [`Engine`]: a device and its settings; [`PreparedGraph`]: a graph on that device, ready for runs.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, FrontierView, GraphView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepCounters, TraversalView,
-    WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepRecord,
+    TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 
 use crate::config::{Access, EngineConfig, Variant};
-use crate::device::CpuDevice;
+use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, HostArray, VertexId, WeightType, Weights};
-use crate::memory::{CancelHandle, DeviceArray, ErrorSlot};
+use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
-use crate::plan::{MemoryPlan, Workload};
-use crate::stats::{Direction, PagingStats, Scan, StepStats};
+use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
+use crate::stats::StepStats;
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
-    device: Arc<CpuDevice>,
+    device: Device,
     error: Arc<ErrorSlot>,
 }
 
 impl Engine {
-    /// An engine with these settings; starts the threads of the CPU device.
+    /// An engine with these settings; starts the threads of the CPU device, or takes up the GPU.
     ///
     /// # Errors
-    /// [`Error::Threads`], [`Error::StartThreads`].
+    /// [`Error::Threads`], [`Error::StartThreads`]; [`Error::NoDriver`], [`Error::NoGpu`], [`Error::Cuda`].
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
-        let device = Arc::new(CpuDevice::new(config.threads, config.warp_lanes)?);
-        Ok(Self { config, device, error: Arc::default() })
+        let device = Device::new(&config)?;
+        let error = Arc::new(ErrorSlot::new(&device)?);
+        Ok(Self { config, device, error })
     }
 
     /// The settings.
@@ -42,9 +42,23 @@ impl Engine {
         &self.config
     }
 
-    /// Threads of the CPU device.
-    pub fn num_warps(&self) -> u32 {
-        self.device.num_warps()
+    /// What kernels run on, for people: `cpu with 8 threads`, or the name of the GPU.
+    pub fn device_name(&self) -> String {
+        self.device.name()
+    }
+
+    /// Bytes a second that the link to the GPU gives at most, measured with its copy engine in some milliseconds; `None`
+    /// on the CPU device.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`], [`Error::Pin`], [`Error::OutOfMemory`].
+    pub fn link_rate(&self) -> Result<Option<f64>, Error> {
+        const BYTES: usize = 256 << 20;
+        let Device::Cuda(cuda) = &self.device else { return Ok(None) };
+        let mut host = memmap2::MmapMut::map_anon(BYTES)
+            .map_err(|_| Error::OutOfMemory { what: "a test buffer", bytes: BYTES as u64 })?;
+        host.fill(1);
+        cuda.copy_rate(&host).map(Some)
     }
 
     /// Stops this engine's runs from another thread.
@@ -57,7 +71,7 @@ impl Engine {
     /// # Errors
     /// [`Error::BudgetTooSmall`] with the least that would do, [`Error::ChunkEdges`].
     pub fn plan(&self, csr: &Csr, workload: Workload) -> Result<MemoryPlan, Error> {
-        MemoryPlan::new(csr, workload, &self.config, self.device.num_warps())
+        MemoryPlan::new(csr, workload, &self.config, &self.device)
     }
 
     /// Puts `csr` on the device for `workload`: allocates what [`plan`](Engine::plan) lists and nothing later.
@@ -70,18 +84,23 @@ impl Engine {
     }
 }
 
-/// The weights that kernels read: on the device, or where they lie in host memory.
+/// The edges that kernels read.
 #[derive(Debug)]
 enum Edges {
-    InPlace,
+    /// Where they lie in host memory.
+    InPlace { columns: PinnedArray, weights: PinnedArray },
+    /// The same, but through frames.
+    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    /// Copies on the device.
     Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
-    Paged(PageTable),
+    /// In the driver's unified memory.
+    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
 }
 
 /// The row offsets that kernels read.
 #[derive(Debug)]
 enum RowOffsets {
-    InPlace(HostArray<u64>),
+    InPlace(PinnedArray),
     Copied(DeviceArray<u64>),
 }
 
@@ -89,16 +108,18 @@ enum RowOffsets {
 /// there for the next, until [`evict_all`](PreparedGraph::evict_all).
 #[derive(Debug)]
 pub struct PreparedGraph {
+    // Pinned arrays first: they are let go before the graph whose memory they name.
+    edges: Edges,
+    row_offsets: RowOffsets,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
     pub(crate) config: EngineConfig,
-    pub(crate) device: Arc<CpuDevice>,
+    device: Device,
     error: Arc<ErrorSlot>,
-    row_offsets: RowOffsets,
     segment_first_vertex: DeviceArray<VertexId>,
-    edges: Edges,
-    counters: DeviceArray<StepCounters>,
+    state: DeviceArray<LoopState>,
+    records: DeviceArray<StepRecord>,
     pub(crate) frontiers: [Frontier; 2],
     pub(crate) levels: DeviceArray<u32>,
     pub(crate) distances: DeviceArray<u64>,
@@ -109,49 +130,76 @@ pub struct PreparedGraph {
 
 impl PreparedGraph {
     fn new(engine: &Engine, csr: Csr, workload: Workload) -> Result<Self, Error> {
-        let config = engine.config.clone();
+        let (config, device) = (engine.config.clone(), engine.device.clone());
         let plan = engine.plan(&csr, workload)?;
         tracing::debug!(access = %plan.access, reason = plan.access_reason, frames = plan.num_frames, "memory planned");
         if workload.sssp {
             check_weights(csr.weights())?;
         }
-        let graph = engine.device.pool().install(|| BalancedCsr::new(csr, plan.chunk_edges))?;
+        let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
-        let row_offsets = match plan.access {
-            Access::ZeroCopy => RowOffsets::InPlace(csr.row_offsets().clone()),
-            _ => RowOffsets::Copied(DeviceArray::copied("row offsets", csr.row_offsets())?),
+        let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
+        let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
+        let pinned = || -> Result<_, Error> {
+            Ok((
+                PinnedArray::new(&device, "column indices", host_columns)?,
+                PinnedArray::new(&device, "weights", host_weights)?,
+            ))
         };
-        let edges = match plan.access {
-            Access::ZeroCopy => Edges::InPlace,
-            Access::Resident => Edges::Resident {
-                columns: DeviceArray::copied("column indices", csr.column_indices())?,
-                weights: DeviceArray::copied(
-                    "weights",
-                    if workload.sssp { csr.weights().as_bytes() } else { &[] },
-                )?,
+        let edges = match (plan.access, &device) {
+            (Access::ZeroCopy, _) => {
+                let (columns, weights) = pinned()?;
+                Edges::InPlace { columns, weights }
+            }
+            (Access::Paged, _) => {
+                let (columns, weights) = pinned()?;
+                Edges::Paged {
+                    columns,
+                    weights,
+                    table: Box::new(PageTable::new(&device, &plan, config.policy)?),
+                }
+            }
+            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
+                if !host_columns.is_empty() =>
+            {
+                let managed =
+                    |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
+                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
+                Edges::Managed { columns: managed(host_columns)?, weights }
+            }
+            _ => Edges::Resident {
+                columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
+                weights: DeviceArray::copied(&device, "weights", host_weights)?,
             },
-            Access::Paged => Edges::Paged(PageTable::new(&plan, config.policy)?),
+        };
+        let row_offsets = match plan.access {
+            Access::ZeroCopy if device.is_cpu() => {
+                let bytes = bytemuck::cast_slice(csr.row_offsets());
+                RowOffsets::InPlace(PinnedArray::new(&device, "row offsets", bytes)?)
+            }
+            _ => RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", csr.row_offsets())?),
         };
         let vertices_if = |needed: bool| if needed { csr.num_vertices() } else { 0 };
         let with_queues = balanced && (workload.bfs || workload.sssp);
-        let frontier =
-            || Frontier::new(vertices_if(with_queues), if with_queues { graph.num_segments() } else { 0 });
+        let segments = if with_queues { graph.num_segments() } else { 0 };
+        let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
-            row_offsets,
             edges,
+            row_offsets,
             segment_first_vertex: match balanced {
-                true => DeviceArray::copied("segments", graph.segment_first_vertex())?,
-                false => DeviceArray::zeroed("segments", 0)?,
+                true => DeviceArray::copied(&device, "segments", graph.segment_first_vertex())?,
+                false => DeviceArray::zeroed(&device, "segments", 0)?,
             },
-            counters: DeviceArray::zeroed("counters", 1)?,
+            state: DeviceArray::zeroed(&device, "loop state", 1)?,
+            records: DeviceArray::zeroed(&device, "step records", MAX_RECORDS as u64)?,
             frontiers: [frontier()?, frontier()?],
-            levels: DeviceArray::zeroed("levels", vertices_if(workload.bfs))?,
-            distances: DeviceArray::zeroed("distances", vertices_if(workload.sssp))?,
-            stamps: DeviceArray::zeroed("frontier stamps", vertices_if(workload.sssp))?,
-            parents: DeviceArray::zeroed("parents", vertices_if(workload.parents))?,
-            labels: DeviceArray::zeroed("labels", vertices_if(workload.connected_components))?,
-            device: Arc::clone(&engine.device),
+            levels: DeviceArray::zeroed(&device, "levels", vertices_if(workload.bfs))?,
+            distances: DeviceArray::zeroed(&device, "distances", vertices_if(workload.sssp))?,
+            stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
+            parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
+            labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            device,
             error: Arc::clone(&engine.error),
             graph,
             plan,
@@ -176,9 +224,13 @@ impl PreparedGraph {
     }
 
     /// Makes every page absent, so that the next run is a cold one.
-    pub fn evict_all(&mut self) {
-        if let Edges::Paged(table) = &mut self.edges {
-            table.reset();
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if the GPU fails.
+    pub fn evict_all(&mut self) -> Result<(), Error> {
+        match &mut self.edges {
+            Edges::Paged { table, .. } => table.reset(),
+            _ => Ok(()),
         }
     }
 
@@ -201,36 +253,21 @@ impl PreparedGraph {
         }
     }
 
-    /// The scan of a step over all edges.
-    pub(crate) fn dense_scan(&self) -> Scan {
-        match self.config.variant {
-            Variant::Naive => Scan::Rows,
-            Variant::Balanced => Scan::Segments,
-        }
-    }
-
-    /// The scan of a step whose frontier has `edges` outgoing edges. With many of them every page is needed anyway:
-    /// segment after segment each is needed once, while the queue's order would fetch it again and again.
-    pub(crate) fn scan_for(&self, edges: u64) -> Scan {
-        const DENSE_SHARE: u64 = 8;
-        match self.dense_scan() {
-            Scan::Segments if edges < self.csr().num_edges() / DENSE_SHARE => Scan::Chunks,
-            scan => scan,
-        }
-    }
-
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
-        let page_bytes = self.plan.page_size.bytes();
         let column_bytes = csr.num_edges() * 4;
-        let host_weights = if weighted { csr.weights().as_bytes() } else { &[] };
         let (columns_at, weights_at) = match &self.edges {
+            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
+                (columns.address(), weights.address())
+            }
             Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            _ => (host_address(csr.column_indices()), host_address(host_weights)),
+            Edges::Managed { columns, weights } => {
+                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
+            }
         };
         let mut view = GraphView {
             row_offsets: match &self.row_offsets {
-                RowOffsets::InPlace(offsets) => host_address(offsets),
+                RowOffsets::InPlace(offsets) => offsets.address(),
                 RowOffsets::Copied(offsets) => offsets.address(),
             },
             segment_first_vertex: self.segment_first_vertex.address(),
@@ -243,12 +280,12 @@ impl PreparedGraph {
             columns: ArrayView { address: columns_at, size_bytes: column_bytes, first_page: 0 },
             weights: ArrayView {
                 address: weights_at,
-                size_bytes: host_weights.len() as u64,
-                first_page: column_bytes.div_ceil(page_bytes),
+                size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
+                first_page: column_bytes.div_ceil(self.plan.page_size.bytes()),
             },
             ..GraphView::default()
         };
-        if let Edges::Paged(table) = &self.edges {
+        if let Edges::Paged { table, .. } = &self.edges {
             view.paged = 1;
             view.page_table = table.table_view();
             view.frame_pool = table.pool_view();
@@ -256,93 +293,71 @@ impl PreparedGraph {
         view
     }
 
-    /// What a step gets that reads `frontiers[current]`, holding `size`, and fills the other one. Without
-    /// `with_queue` the next frontier is only counted.
-    pub(crate) fn traversal(
-        &self,
-        scan: Scan,
-        current: usize,
-        size: FrontierSize,
-        weighted: bool,
-    ) -> TraversalView {
+    /// What a kernel gets. Without `with_queues` frontiers are only counted.
+    pub(crate) fn traversal(&self, weighted: bool, with_queues: bool) -> TraversalView {
+        /// A frontier with this share of all edges needs most pages anyway.
+        const DENSE_SHARE: u64 = 8;
+        let view = |frontier: &Frontier| if with_queues { frontier.view() } else { FrontierView::default() };
         TraversalView {
             graph: self.graph_view(weighted),
-            current: self.frontiers[current].view(size),
-            next: if scan == Scan::Rows {
-                FrontierView::default()
-            } else {
-                self.frontiers[1 - current].view(FrontierSize::default())
-            },
-            counters: self.counters.address(),
+            frontiers: [view(&self.frontiers[0]), view(&self.frontiers[1])],
+            state: self.state.address(),
+            records: self.records.address(),
+            max_records: MAX_RECORDS as u64,
             error: self.error.address(),
             stuck_after_ns: self.config.stuck_after.as_nanos().try_into().unwrap_or(u64::MAX),
-            scan: match scan {
-                Scan::Rows => SCAN_ROWS,
-                Scan::Chunks => SCAN_CHUNKS,
-                Scan::Segments | Scan::Vertices => SCAN_SEGMENTS,
-            } as u32,
-            reserved: 0,
+            dense_edges: self.csr().num_edges() / DENSE_SHARE,
+            dense_scan: match self.config.variant {
+                Variant::Naive => SCAN_ROWS,
+                Variant::Balanced => SCAN_SEGMENTS,
+            },
         }
     }
 
-    /// Runs one kernel over the edges that `traversal` (part of `args`) names, and returns what it counted.
+    /// Runs a kernel, all of its steps, from a frontier of `size` with `edges` outgoing edges. Returns where it came to
+    /// and what its steps did.
     ///
     /// All addresses in `args` must come from this graph: from [`traversal`](Self::traversal) and its vertex state.
-    pub(crate) fn step<A: KernelArgs>(
+    pub(crate) fn run<A: KernelArgs>(
         &mut self,
         args: &A,
         traversal: &TraversalView,
-        scan: Scan,
-        frontier: u64,
-    ) -> Result<(StepCounters, StepStats), Error> {
-        let started = Instant::now();
-        self.counters.as_mut_slice().fill(StepCounters::default());
-        let num_items = match scan {
-            Scan::Rows | Scan::Vertices => traversal.graph.num_vertices,
-            Scan::Chunks => traversal.current.num_vertices + traversal.current.num_continuations,
-            Scan::Segments => traversal.graph.num_segments * u64::from(self.graph.chunk_edges()),
+        size: FrontierSize,
+        edges: u64,
+    ) -> Result<(LoopState, Vec<StepStats>), Error> {
+        let sparse = traversal.dense_scan == SCAN_SEGMENTS && edges < traversal.dense_edges;
+        let start = LoopState {
+            scan: if sparse { SCAN_CHUNKS } else { traversal.dense_scan },
+            frontier: 1,
+            num_vertices: size.vertices,
+            num_continuations: size.continuations,
+            ..LoopState::default()
         };
+        self.state.write(0, &[start])?;
+        self.records.fill(0)?;
+        let num_items = traversal.graph.num_vertices + traversal.graph.num_edges;
         // SAFETY: the addresses in `args` are those of arrays that `self` owns or keeps alive, of the lengths that the
         // plan and `Csr` guarantee (row offsets were checked when the `Csr` was made); `&mut self` keeps everyone else
         // away until the launch returns, and the error slot is all atomics.
-        unsafe { self.device.launch(args, num_items) };
-        self.finish_step(scan, frontier, started)
-    }
-
-    fn finish_step(
-        &mut self,
-        scan: Scan,
-        frontier: u64,
-        started: Instant,
-    ) -> Result<(StepCounters, StepStats), Error> {
+        unsafe { self.device.launch(args, self.plan.num_warps, num_items)? };
         if let Err(error) = self.error.take(self.csr().num_vertices()) {
             // Entries may say `faulting` and references may be left: nothing of it may reach the next run.
-            self.evict_all();
+            self.evict_all()?;
             return Err(error);
         }
-        let counters = self.counters.as_slice()[0];
-        let stats = StepStats {
-            frontier,
-            edges: counters.edges,
-            direction: Direction::Push,
-            scan,
-            paging: PagingStats::from(&counters),
-            seconds: started.elapsed().as_secs_f64(),
-        };
-        Ok((counters, stats))
+        let end = self.state.read(0, 1)?[0];
+        let num_records = (end.step as usize).min(MAX_RECORDS);
+        let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
+        Ok((end, steps))
     }
 
     #[cfg(test)]
     pub(crate) fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.edges {
-            Edges::Paged(table) => Some(table),
+            Edges::Paged { table, .. } => Some(table),
             _ => None,
         }
     }
-}
-
-fn host_address<T>(elements: &[T]) -> u64 {
-    if elements.is_empty() { 0 } else { elements.as_ptr().expose_provenance() as u64 }
 }
 
 fn weight_code(weight_type: WeightType) -> u32 {

@@ -1,6 +1,7 @@
 //! What can go wrong: [`GraphError`] for a graph that breaks its invariants, [`Error`] for everything else.
 
 use bytesize::ByteSize;
+use cudarc::driver::DriverError;
 use thiserror::Error;
 
 /// An invariant of [`Csr`](crate::graph::Csr) or [`BalancedCsr`](crate::graph::BalancedCsr) that does not hold.
@@ -56,6 +57,29 @@ pub enum Error {
     NotPrepared { missing: &'static str },
     #[error("{num_threads} threads are not possible, use 1 to {most}")]
     Threads { num_threads: usize, most: usize },
+    #[error("there is no CUDA driver on this machine: use the CPU device")]
+    NoDriver,
+    #[error("there is no GPU number {ordinal}")]
+    NoGpu {
+        ordinal: u32,
+        #[source]
+        source: DriverError,
+    },
+    #[error("cannot {what}")]
+    Cuda {
+        what: &'static str,
+        #[source]
+        source: DriverError,
+    },
+    #[error("cannot pin {} of {what} for the GPU: see the limit of locked memory (ulimit -l)", ByteSize::b(*bytes))]
+    Pin {
+        what: &'static str,
+        bytes: u64,
+        #[source]
+        source: DriverError,
+    },
+    #[error("{access} access needs a GPU")]
+    AccessNeedsGpu { access: &'static str },
     #[error("cannot start the threads of the CPU device")]
     StartThreads(#[source] rayon::ThreadPoolBuildError),
     #[error("cannot allocate {} of {what}", ByteSize::b(*bytes))]

@@ -3,6 +3,7 @@
 
 use gpuvm_kernels::layout::FrontierView;
 
+use crate::device::Device;
 use crate::error::Error;
 use crate::graph::{Csr, VertexId};
 use crate::memory::DeviceArray;
@@ -18,41 +19,35 @@ pub(crate) struct FrontierSize {
 pub(crate) struct Frontier {
     vertices: DeviceArray<VertexId>,
     continuations: DeviceArray<u32>,
+    has_queues: bool,
 }
 
 impl Frontier {
     /// Queues for `num_vertices` vertices and `num_segments` segments: each can be in a frontier once.
-    pub fn new(num_vertices: u64, num_segments: u64) -> Result<Self, Error> {
+    pub fn new(device: &Device, num_vertices: u64, num_segments: u64) -> Result<Self, Error> {
         Ok(Self {
-            vertices: DeviceArray::zeroed("frontier queue", num_vertices)?,
-            continuations: DeviceArray::zeroed("frontier queue", num_segments)?,
+            vertices: DeviceArray::zeroed(device, "frontier queue", num_vertices)?,
+            continuations: DeviceArray::zeroed(device, "frontier queue", num_segments)?,
+            has_queues: num_vertices > 0,
         })
     }
 
     /// Makes `source` the only vertex; naive runs, without queues, know it by its state alone.
-    pub fn start(&mut self, csr: &Csr, chunk_edges: u32, source: VertexId) -> FrontierSize {
+    pub fn start(&mut self, csr: &Csr, chunk_edges: u32, source: VertexId) -> Result<FrontierSize, Error> {
         let row = &csr.row_offsets()[source as usize..source as usize + 2];
         let (begin, end) = (row[0], row[1]);
-        let Some(slot) = self.vertices.as_mut_slice().first_mut() else { return FrontierSize::default() };
-        if begin == end {
-            return FrontierSize::default();
+        if begin == end || !self.has_queues {
+            return Ok(FrontierSize::default());
         }
-        *slot = source;
         let chunk = u64::from(chunk_edges);
-        let opened = begin / chunk + 1..(end - 1) / chunk + 1;
-        let continuations = opened.end - opened.start;
-        for (slot, segment) in self.continuations.as_mut_slice().iter_mut().zip(opened) {
-            *slot = segment as u32;
-        }
-        FrontierSize { vertices: 1, continuations }
+        let opened: Vec<u32> =
+            (begin / chunk + 1..(end - 1) / chunk + 1).map(|segment| segment as u32).collect();
+        self.vertices.write(0, &[source])?;
+        self.continuations.write(0, &opened)?;
+        Ok(FrontierSize { vertices: 1, continuations: opened.len() as u64 })
     }
 
-    pub fn view(&self, size: FrontierSize) -> FrontierView {
-        FrontierView {
-            vertices: self.vertices.address(),
-            continuations: self.continuations.address(),
-            num_vertices: size.vertices,
-            num_continuations: size.continuations,
-        }
+    pub fn view(&self) -> FrontierView {
+        FrontierView { vertices: self.vertices.address(), continuations: self.continuations.address() }
     }
 }

@@ -22,13 +22,14 @@
 //! # Ok::<(), gpuvm_engine::Error>(())
 //! ```
 //!
-//! Unsafe code is in `device` alone: the launch of kernels, whose arguments name memory by address.
+//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the one place in
+//! `engine` that launches: a kernel's arguments name memory by address.
 #![deny(unsafe_code)]
 
 mod algorithm;
 mod answer;
 mod config;
-#[expect(unsafe_code, reason = "launches kernels")]
+#[expect(unsafe_code, reason = "launches kernels, talks to the driver")]
 mod device;
 #[expect(unsafe_code, reason = "launches kernels")]
 mod engine;

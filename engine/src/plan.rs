@@ -1,10 +1,11 @@
 //! What a run takes of device memory, decided before anything is allocated: every byte is in the plan, so that a run
 //! either fits its budget or is refused with the least that would do.
 
+use gpuvm_kernels::layout::{LoopState, StepRecord};
 use serde::Serialize;
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::device::Device;
 use crate::error::Error;
 use crate::graph::Csr;
 
@@ -30,6 +31,9 @@ impl Workload {
     /// All algorithms, with parents.
     pub const ALL: Self = Self { bfs: true, connected_components: true, sssp: true, parents: true };
 }
+
+/// Steps that a run keeps the figures of, each by itself: 288 KiB. Later ones are added up in the last.
+pub(crate) const MAX_RECORDS: usize = 4096;
 
 /// One line of a [`MemoryPlan`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,31 +67,20 @@ pub struct MemoryPlan {
     pub num_frames: u64,
     /// Edges of a segment: the most that a work item covers.
     pub chunk_edges: u32,
+    /// Warps of a launch.
+    pub num_warps: u32,
     /// Edges that lie in one page of every array.
     #[serde(skip)]
     pub(crate) page_edges: u32,
 }
 
-/// Memory that the machine can give now, less a reserve for everyone else.
-fn free_bytes() -> u64 {
-    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    // Where the machine does not tell, the allocations themselves will: they fail with an error, not a crash.
-    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
-    let available = match system.cgroup_limits() {
-        // Not `free_memory`: the page cache of mapped files counts against that, and leaves when asked.
-        Some(limits) => limits.total_memory.saturating_sub(limits.rss).min(system.available_memory()),
-        None => system.available_memory(),
-    };
-    available - available / 16
-}
-
 impl MemoryPlan {
-    /// The plan for running `workload` on `csr` with `num_warps` warps.
+    /// The plan for running `workload` on `csr`.
     pub(crate) fn new(
         csr: &Csr,
         workload: Workload,
         config: &EngineConfig,
-        num_warps: u32,
+        device: &Device,
     ) -> Result<Self, Error> {
         let (n, m) = (csr.num_vertices(), csr.num_edges());
         let page_bytes = config.page_size.bytes();
@@ -128,21 +121,30 @@ impl MemoryPlan {
         if workload.connected_components {
             add("labels", n * 4);
         }
-        add("counters", size_of::<gpuvm_kernels::layout::StepCounters>() as u64);
+        add("step records", (size_of::<LoopState>() + MAX_RECORDS * size_of::<StepRecord>()) as u64);
         let state_bytes: u64 = state.iter().map(|item| item.bytes).sum();
 
         // A warp holds at most one page while it faults on another, so it can keep two frames from being evicted when
         // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
         let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
-        let least_frames = (frames_per_warp * u64::from(num_warps)).min(num_pages);
+        let least_frames = (frames_per_warp * u64::from(device.warps_at_a_time())).min(num_pages);
         let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes;
         let least_bytes = state_bytes + paging_bytes(least_frames);
         let resident_bytes = state_bytes + column_bytes + weights_bytes;
 
-        let budget_bytes = config.gpu_mem.unwrap_or_else(free_bytes);
+        let free_bytes = device.free_bytes()?;
+        // Never more than there is: a budget is a bound, not a promise.
+        let budget_bytes = match config.gpu_mem {
+            Some(bytes) if device.is_cpu() => bytes,
+            Some(bytes) => bytes.min(free_bytes),
+            None => free_bytes,
+        };
         let (access, access_reason) = match config.access {
+            Some(access @ (Access::Managed | Access::ManagedReadMostly)) if device.is_cpu() => {
+                return Err(Error::AccessNeedsGpu { access: access.name() });
+            }
             Some(access) => (access, "as asked".to_owned()),
-            None if config.gpu_mem.is_none() => {
+            None if config.gpu_mem.is_none() && device.is_cpu() => {
                 (Access::ZeroCopy, "the CPU device reads the graph in place, no budget was given".to_owned())
             }
             None if resident_bytes <= budget_bytes => {
@@ -151,12 +153,14 @@ impl MemoryPlan {
             None => (Access::Paged, "the edges do not fit the budget".to_owned()),
         };
 
-        let mut num_frames = 0;
+        let (mut num_frames, mut num_warps) = (0, device.max_warps());
         let needed_bytes = match access {
             Access::Paged => least_bytes,
-            Access::Resident => resident_bytes,
+            // Managed memory beyond what the card has free may hang it, so it counts like any other.
+            Access::Resident | Access::Managed | Access::ManagedReadMostly => resident_bytes,
             // In place: the CPU device reads row offsets where they are, too.
-            Access::ZeroCopy => state_bytes - state[0].bytes,
+            Access::ZeroCopy if device.is_cpu() => state_bytes - state[0].bytes,
+            Access::ZeroCopy => state_bytes,
         };
         if needed_bytes > budget_bytes {
             return Err(Error::BudgetTooSmall {
@@ -170,15 +174,23 @@ impl MemoryPlan {
                 let for_frames = budget_bytes - state_bytes - num_pages * 8 - 8;
                 num_frames =
                     (for_frames / (page_bytes + 8)).clamp(least_frames, num_pages).min(u32::MAX.into());
+                if num_frames < num_pages {
+                    // As many warps as have frames enough, twice over so that claims find one soon.
+                    let at_a_time = device.warps_at_a_time();
+                    let warps =
+                        num_frames / (2 * frames_per_warp) / u64::from(at_a_time) * u64::from(at_a_time);
+                    num_warps = num_warps.min(u32::try_from(warps).unwrap_or(u32::MAX)).max(at_a_time);
+                }
                 state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
                 state.push(PlanItem { name: "frame owners", bytes: num_frames * 8 + 8 });
                 state.push(PlanItem { name: "page frames", bytes: num_frames * page_bytes });
             }
-            Access::Resident => {
+            Access::Resident | Access::Managed | Access::ManagedReadMostly => {
                 state.push(PlanItem { name: "column indices", bytes: column_bytes });
                 state.push(PlanItem { name: "weights", bytes: weights_bytes });
             }
-            Access::ZeroCopy => state[0].bytes = 0,
+            Access::ZeroCopy if device.is_cpu() => state[0].bytes = 0,
+            Access::ZeroCopy => {}
         }
         let total_bytes = state.iter().map(|item| item.bytes).sum();
         Ok(Self {
@@ -192,6 +204,7 @@ impl MemoryPlan {
             num_pages,
             num_frames,
             chunk_edges,
+            num_warps,
             page_edges,
         })
     }
@@ -219,38 +232,46 @@ mod tests {
         EngineConfig { gpu_mem: Some(gpu_mem), access, page_size, ..EngineConfig::default() }
     }
 
+    fn plan_of(
+        csr: &Csr,
+        workload: Workload,
+        config: &EngineConfig,
+        threads: usize,
+    ) -> Result<MemoryPlan, Error> {
+        let device =
+            Device::new(&EngineConfig { threads: Some(threads), ..config.clone() }).expect("threads");
+        MemoryPlan::new(csr, workload, config, &device)
+    }
+
     const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
 
     #[test]
     fn least_budget_gives_each_warp_a_frame_and_one_byte_less_is_refused() {
-        let refused =
-            MemoryPlan::new(&ring(), BFS, &config(0, Some(Access::Paged)), 2).expect_err("no memory");
+        let refused = plan_of(&ring(), BFS, &config(0, Some(Access::Paged)), 2).expect_err("no memory");
         let Error::BudgetTooSmall { least_bytes, .. } = refused else { panic!("{refused}") };
-        let plan =
-            MemoryPlan::new(&ring(), BFS, &config(least_bytes, Some(Access::Paged)), 2).expect("the least");
+        let plan = plan_of(&ring(), BFS, &config(least_bytes, Some(Access::Paged)), 2).expect("the least");
         assert_eq!((plan.num_pages, plan.num_frames), (4, 2));
         assert_eq!(plan.total_bytes, least_bytes);
-        assert!(MemoryPlan::new(&ring(), BFS, &config(least_bytes - 1, Some(Access::Paged)), 2).is_err());
+        assert!(plan_of(&ring(), BFS, &config(least_bytes - 1, Some(Access::Paged)), 2).is_err());
     }
 
     #[test]
     fn auto_pages_only_what_does_not_fit() {
-        let plan = MemoryPlan::new(&ring(), BFS, &config(1 << 30, None), 2).expect("plenty");
+        let plan = plan_of(&ring(), BFS, &config(1 << 30, None), 2).expect("plenty");
         assert_eq!(plan.access, Access::Resident);
-        let plan =
-            MemoryPlan::new(&ring(), BFS, &config(plan.total_bytes - 1, None), 2).expect("nearly enough");
+        let plan = plan_of(&ring(), BFS, &config(plan.total_bytes - 1, None), 2).expect("nearly enough");
         assert_eq!(plan.access, Access::Paged);
         assert!(plan.evicts());
     }
 
     #[test]
     fn plan_never_exceeds_its_budget() {
-        let least = MemoryPlan::new(&ring(), Workload::ALL, &config(1 << 30, Some(Access::Paged)), 3)
+        let least = plan_of(&ring(), Workload::ALL, &config(1 << 30, Some(Access::Paged)), 3)
             .expect("plenty")
             .least_bytes;
         for budget in (least..least + 20_000).step_by(997) {
-            let plan = MemoryPlan::new(&ring(), Workload::ALL, &config(budget, Some(Access::Paged)), 3)
-                .expect("enough");
+            let plan =
+                plan_of(&ring(), Workload::ALL, &config(budget, Some(Access::Paged)), 3).expect("enough");
             assert!(plan.total_bytes <= budget, "{plan:?}");
         }
     }
@@ -258,7 +279,7 @@ mod tests {
     #[test]
     fn chunk_longer_than_a_page_is_refused() {
         let config = EngineConfig { chunk_edges: Some(2048), ..config(1 << 30, None) };
-        let refused = MemoryPlan::new(&ring(), BFS, &config, 1).expect_err("a 4 KiB page has 1024 edges");
+        let refused = plan_of(&ring(), BFS, &config, 1).expect_err("a 4 KiB page has 1024 edges");
         assert!(matches!(refused, Error::ChunkEdges { chunk_edges: 2048, least: 1, most: 1024 }));
     }
 }

@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use gpuvm_kernels::layout::StepCounters;
+use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepRecord};
 use serde::Serialize;
 
 /// Who looks for whom in a step.
@@ -76,14 +76,14 @@ pub struct StepStats {
     /// What the page table did.
     #[serde(flatten)]
     pub paging: PagingStats,
-    /// Time from launch to result.
+    /// Duration by the device's clock.
     pub seconds: f64,
 }
 
 /// A run from its source to its answer, without preparing the graph.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunStats {
-    /// The steps in order.
+    /// The steps in order. Only the first 4095 stand alone: the last entry adds up all from there on.
     pub steps: Vec<StepStats>,
     /// The whole run: vertex state set up, all steps, answer copied out.
     pub seconds: f64,
@@ -101,14 +101,26 @@ impl RunStats {
     }
 }
 
-impl From<&StepCounters> for PagingStats {
-    fn from(counters: &StepCounters) -> Self {
+impl From<&StepRecord> for StepStats {
+    fn from(record: &StepRecord) -> Self {
         Self {
-            hits: counters.hits,
-            faults: counters.faults,
-            coalesced: counters.coalesced,
-            evictions: counters.evictions,
-            bytes_in: counters.bytes_in,
+            frontier: record.frontier,
+            edges: record.edges,
+            direction: Direction::Push,
+            scan: match record.scan {
+                SCAN_ROWS => Scan::Rows,
+                SCAN_CHUNKS => Scan::Chunks,
+                SCAN_SEGMENTS => Scan::Segments,
+                _ => Scan::Vertices,
+            },
+            paging: PagingStats {
+                hits: record.hits,
+                faults: record.faults,
+                coalesced: record.coalesced,
+                evictions: record.evictions,
+                bytes_in: record.bytes_in,
+            },
+            seconds: record.ns as f64 * 1e-9,
         }
     }
 }

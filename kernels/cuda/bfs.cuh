@@ -1,4 +1,4 @@
-// A push step of breadth-first search: every edge of the frontier may give its end a level.
+// Breadth-first search: in each step, every edge of the frontier may give its end a level.
 #pragma once
 
 #include "traversal.cuh"
@@ -28,9 +28,17 @@ struct BfsVisitor {
   }
 };
 
-GPUVM_DEVICE void bfs_step(Warp& warp, const BfsArgs& args) {
-  traverse<UnitWeight>(warp, args.traversal,
-                       BfsVisitor{pointer<u32>(args.levels), pointer<u32>(args.parents), args.level});
+GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
+  u32* levels = pointer<u32>(args.levels);
+  run_steps(
+      warp, args.traversal,
+      [&](u32 level, u64 scan, const StepView& step) {
+        traverse<UnitWeight>(warp, args.traversal, step, scan, BfsVisitor{levels, pointer<u32>(args.parents), level});
+      },
+      [&](u32 level, u64 frontier_edges) {
+        return frontier_edges != 0 && level < args.depth_limit &&
+               (args.target == kUnreached || load_relaxed(&levels[args.target]) == kUnreached);
+      });
 }
 
 GPUVM_NAMESPACE_END

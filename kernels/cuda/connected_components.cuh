@@ -28,20 +28,26 @@ struct LinkVisitor {
   }
 };
 
-GPUVM_DEVICE void components_link(Warp& warp, const ComponentsArgs& args) {
-  traverse<UnitWeight>(warp, args.traversal, LinkVisitor{pointer<u32>(args.labels)});
-}
-
-GPUVM_DEVICE void components_compress(Warp& warp, const ComponentsArgs& args) {
+// Three steps: every vertex is its own root; all edges link; every vertex takes its root.
+GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
   u32* labels = pointer<u32>(args.labels);
-  u64 first, last;
-  while (take_work(warp, args.traversal, args.traversal.graph.num_vertices, 1024, first, last)) {
-    for (u64 v = first + warp.lane; v < last; v += kLanes) {
-      u32 root = load_relaxed(&labels[v]);
-      for (u32 above = load_relaxed(&labels[root]); above != root; above = load_relaxed(&labels[root])) root = above;
-      store_relaxed(&labels[v], root);
-    }
-  }
+  run_steps(
+      warp, args.traversal,
+      [&](u32 number, u64, const StepView& step) {
+        if (number == 0) {
+          for_each_vertex(warp, step, [&](u32 v) { store_relaxed(&labels[v], v); });
+        } else if (number == 1) {
+          traverse<UnitWeight>(warp, args.traversal, step, args.traversal.dense_scan, LinkVisitor{labels});
+        } else {
+          for_each_vertex(warp, step, [&](u32 v) {
+            u32 root = load_relaxed(&labels[v]);
+            for (u32 above = load_relaxed(&labels[root]); above != root; above = load_relaxed(&labels[root]))
+              root = above;
+            store_relaxed(&labels[v], root);
+          });
+        }
+      },
+      [&](u32 next, u64) { return next < 3; });
 }
 
 GPUVM_NAMESPACE_END

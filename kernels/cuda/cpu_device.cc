@@ -31,13 +31,14 @@ void run_warp(void (*kernel)(Warp&, const Args&), const void* args, u32 warp, u3
 }  // namespace
 
 #define GPUVM_SYMBOL(name) GPUVM_CONCATENATE(GPUVM_CONCATENATE(gpuvm_lanes_, GPUVM_LANES), _##name)
-#define GPUVM_KERNEL(name, Args)                                                                                \
-  extern "C" void GPUVM_SYMBOL(name)(const void* args, unsigned warp, unsigned num_warps) {                      \
-    run_warp<Args>([](Warp& w, const Args& a) { name(w, a); }, args, warp, num_warps);                           \
+#define GPUVM_KERNEL(name, Args, call)                                                      \
+  extern "C" void GPUVM_SYMBOL(name)(const void* args, unsigned warp, unsigned num_warps) { \
+    run_warp<Args>([](Warp & w, const Args& a) { call; }, args, warp, num_warps);           \
   }
 
-GPUVM_KERNEL(bfs_step, BfsArgs)
-GPUVM_KERNEL(sssp_step, SsspArgs)
-GPUVM_KERNEL(sssp_parents, SsspParentsArgs)
-GPUVM_KERNEL(components_link, ComponentsArgs)
-GPUVM_KERNEL(components_compress, ComponentsArgs)
+GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
+GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
+GPUVM_KERNEL(sssp, SsspArgs,
+             with_weights_of(a.traversal.graph.weight_type, [&](auto type) { gpuvm::sssp<decltype(type)>(w, a); }))
+GPUVM_KERNEL(sssp_parents, SsspParentsArgs,
+             with_weights_of(a.traversal.graph.weight_type, [&](auto type) { gpuvm::sssp_parents<decltype(type)>(w, a); }))

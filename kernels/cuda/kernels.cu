@@ -1,7 +1,6 @@
 // The kernels of the GPU, as NVRTC compiles them.
 #include "bfs.cuh"
 #include "connected_components.cuh"
-#include "layout_asserts.cuh"
 #include "sssp.cuh"
 
 namespace {
@@ -13,27 +12,32 @@ __device__ gpuvm::Warp this_warp() {
 
 }  // namespace
 
-extern "C" __global__ void bfs_step(const gpuvm::BfsArgs args) {
-  gpuvm::Warp warp = this_warp();
-  gpuvm::bfs_step(warp, args);
-}
+#define GPUVM_KERNEL(name, Args, call)                 \
+  extern "C" __global__ void name(const Args args) {   \
+    gpuvm::Warp warp = this_warp();                    \
+    call;                                              \
+  }
+#define GPUVM_WEIGHTED_KERNELS(suffix, Weight)                                                  \
+  GPUVM_KERNEL(sssp_##suffix, gpuvm::SsspArgs, gpuvm::sssp<gpuvm::Weight>(warp, args))          \
+  GPUVM_KERNEL(sssp_parents_##suffix, gpuvm::SsspParentsArgs, gpuvm::sssp_parents<gpuvm::Weight>(warp, args))
 
-extern "C" __global__ void sssp_step(const gpuvm::SsspArgs args) {
-  gpuvm::Warp warp = this_warp();
-  gpuvm::sssp_step(warp, args);
-}
-
-extern "C" __global__ void sssp_parents(const gpuvm::SsspParentsArgs args) {
-  gpuvm::Warp warp = this_warp();
-  gpuvm::sssp_parents(warp, args);
-}
-
-extern "C" __global__ void components_link(const gpuvm::ComponentsArgs args) {
-  gpuvm::Warp warp = this_warp();
-  gpuvm::components_link(warp, args);
-}
-
-extern "C" __global__ void components_compress(const gpuvm::ComponentsArgs args) {
-  gpuvm::Warp warp = this_warp();
-  gpuvm::components_compress(warp, args);
-}
+// One module an algorithm and type of weights, since a driver compiles a module as a whole.
+#if defined(GPUVM_MODULE_BFS)
+GPUVM_KERNEL(bfs, gpuvm::BfsArgs, gpuvm::bfs(warp, args))
+#elif defined(GPUVM_MODULE_COMPONENTS)
+GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_components(warp, args))
+#elif defined(GPUVM_MODULE_SSSP_UNIT)
+GPUVM_WEIGHTED_KERNELS(unit, UnitWeight)
+#elif defined(GPUVM_MODULE_SSSP_HASH)
+GPUVM_WEIGHTED_KERNELS(hash, HashWeight)
+#elif defined(GPUVM_MODULE_SSSP_U8)
+GPUVM_WEIGHTED_KERNELS(u8, IntegerWeight<u8>)
+#elif defined(GPUVM_MODULE_SSSP_U16)
+GPUVM_WEIGHTED_KERNELS(u16, IntegerWeight<u16>)
+#elif defined(GPUVM_MODULE_SSSP_U32)
+GPUVM_WEIGHTED_KERNELS(u32, IntegerWeight<u32>)
+#elif defined(GPUVM_MODULE_SSSP_F32)
+GPUVM_WEIGHTED_KERNELS(f32, RealWeight<f32>)
+#elif defined(GPUVM_MODULE_SSSP_F64)
+GPUVM_WEIGHTED_KERNELS(f64, RealWeight<f64>)
+#endif

@@ -70,9 +70,7 @@ constexpr u64 kWeightF64 = 6;
 constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
-
-constexpr u64 kParentsNearer = 0;
-constexpr u64 kParentsTied = 1;
+constexpr u64 kScanVertices = 3;
 
 struct ErrorSlot {
   u32 code;
@@ -120,17 +118,18 @@ struct GraphView {
 struct FrontierView {
   u64 vertices;
   u64 continuations;
-  u64 num_vertices;
-  u64 num_continuations;
 };
 
-struct StepCounters {
+struct LoopState {
   u64 cursor;
   u64 reserved_0[7];
   u64 next_vertices;
   u64 reserved_1[7];
   u64 next_continuations;
   u64 reserved_2[7];
+  u64 arrived;
+  u64 generation;
+  u64 reserved_3[6];
   u64 discovered;
   u64 next_edges;
   u64 edges;
@@ -139,25 +138,48 @@ struct StepCounters {
   u64 coalesced;
   u64 evictions;
   u64 bytes_in;
+  u64 step;
+  u64 scan;
+  u64 frontier;
+  u64 num_vertices;
+  u64 num_continuations;
+  u64 total_discovered;
+  u64 last_discovery;
+  u64 started_ns;
+  u64 finished;
+  u64 reserved_4[7];
+};
+
+struct StepRecord {
+  u64 frontier;
+  u64 scan;
+  u64 edges;
+  u64 hits;
+  u64 faults;
+  u64 coalesced;
+  u64 evictions;
+  u64 bytes_in;
+  u64 ns;
 };
 
 struct TraversalView {
   GraphView graph;
-  FrontierView current;
-  FrontierView next;
-  u64 counters;
+  FrontierView frontiers[2];
+  u64 state;
+  u64 records;
+  u64 max_records;
   u64 error;
   u64 stuck_after_ns;
-  u32 scan;
-  u32 reserved;
+  u64 dense_edges;
+  u64 dense_scan;
 };
 
 struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
-  u32 level;
-  u32 reserved;
+  u32 depth_limit;
+  u32 target;
 };
 
 struct SsspArgs {
@@ -166,8 +188,6 @@ struct SsspArgs {
   u64 stamps;
   u64 bound;
   u64 limit;
-  u32 step;
-  u32 reserved;
 };
 
 struct SsspParentsArgs {
@@ -175,7 +195,7 @@ struct SsspParentsArgs {
   u64 distances;
   u64 parents;
   u32 source;
-  u32 ties;
+  u32 reserved;
 };
 
 struct ComponentsArgs {

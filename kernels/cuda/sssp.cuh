@@ -9,7 +9,7 @@ GPUVM_NAMESPACE_BEGIN
 constexpr u64 kUnreachedDistance = ~u64(0);
 constexpr u32 kNoParent = ~u32(0);
 
-// A vertex whose stamp is the number of a step is in that step's frontier. If it is stamped for the next step before
+// A vertex is in the frontier of the step whose number, from 1, is its stamp. If it is stamped for the next step before
 // its turn in this one, a dense scan passes it over: the next step relaxes its edges from the smaller distance.
 template <class Weight>
 struct SsspVisitor {
@@ -56,43 +56,52 @@ struct SsspParentsVisitor {
 };
 
 template <class Weight>
-GPUVM_DEVICE void sssp_step_weighted(Warp& warp, const SsspArgs& args) {
-  traverse<Weight>(warp, args.traversal,
-                   SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
-                                       pointer<const u64>(args.bound), args.limit, args.step});
+GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
+  run_steps(
+      warp, args.traversal,
+      [&](u32 number, u64 scan, const StepView& step) {
+        traverse<Weight>(warp, args.traversal, step, scan,
+                         SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
+                                             pointer<const u64>(args.bound), args.limit, number + 1});
+      },
+      [&](u32, u64 frontier_edges) { return frontier_edges != 0; });
 }
 
+// Passes over all edges, each followed by a count of the vertices that have no parent yet.
 template <class Weight>
-GPUVM_DEVICE void sssp_parents_weighted(Warp& warp, const SsspParentsArgs& args) {
+GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   const u64* distances = pointer<const u64>(args.distances);
   u32* parents = pointer<u32>(args.parents);
-  if (args.ties == kParentsTied)
-    traverse<Weight>(warp, args.traversal, SsspParentsVisitor<Weight, true>{distances, parents, args.source});
-  else
-    traverse<Weight>(warp, args.traversal, SsspParentsVisitor<Weight, false>{distances, parents, args.source});
+  run_steps(
+      warp, args.traversal,
+      [&](u32 number, u64, const StepView& step) {
+        const u64 scan = args.traversal.dense_scan;
+        if (number == 0)
+          traverse<Weight>(warp, args.traversal, step, scan,
+                           SsspParentsVisitor<Weight, false>{distances, parents, args.source});
+        else if (number % 2 == 0)
+          traverse<Weight>(warp, args.traversal, step, scan,
+                           SsspParentsVisitor<Weight, true>{distances, parents, args.source});
+        else
+          for_each_vertex(warp, step, [&](u32 v) {
+            const bool reached = load_relaxed(&distances[v]) != kUnreachedDistance;
+            if (reached && v != args.source && load_relaxed(&parents[v]) == kNoParent) ++warp.stats.next_edges;
+          });
+      },
+      [&](u32 next, u64 without_parent) { return next % 2 == 1 || without_parent != 0; });
 }
 
-GPUVM_DEVICE void sssp_step(Warp& warp, const SsspArgs& args) {
-  switch (args.traversal.graph.weight_type) {
-    case kWeightUnit: return sssp_step_weighted<UnitWeight>(warp, args);
-    case kWeightHash: return sssp_step_weighted<HashWeight>(warp, args);
-    case kWeightU8: return sssp_step_weighted<IntegerWeight<u8>>(warp, args);
-    case kWeightU16: return sssp_step_weighted<IntegerWeight<u16>>(warp, args);
-    case kWeightU32: return sssp_step_weighted<IntegerWeight<u32>>(warp, args);
-    case kWeightF32: return sssp_step_weighted<RealWeight<f32>>(warp, args);
-    default: return sssp_step_weighted<RealWeight<f64>>(warp, args);
-  }
-}
-
-GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
-  switch (args.traversal.graph.weight_type) {
-    case kWeightUnit: return sssp_parents_weighted<UnitWeight>(warp, args);
-    case kWeightHash: return sssp_parents_weighted<HashWeight>(warp, args);
-    case kWeightU8: return sssp_parents_weighted<IntegerWeight<u8>>(warp, args);
-    case kWeightU16: return sssp_parents_weighted<IntegerWeight<u16>>(warp, args);
-    case kWeightU32: return sssp_parents_weighted<IntegerWeight<u32>>(warp, args);
-    case kWeightF32: return sssp_parents_weighted<RealWeight<f32>>(warp, args);
-    default: return sssp_parents_weighted<RealWeight<f64>>(warp, args);
+// Calls `body` with the weights' type.
+template <class Body>
+GPUVM_DEVICE void with_weights_of(u32 type, Body body) {
+  switch (type) {
+    case kWeightUnit: return body(UnitWeight{});
+    case kWeightHash: return body(HashWeight{});
+    case kWeightU8: return body(IntegerWeight<u8>{});
+    case kWeightU16: return body(IntegerWeight<u16>{});
+    case kWeightU32: return body(IntegerWeight<u32>{});
+    case kWeightF32: return body(RealWeight<f32>{});
+    default: return body(RealWeight<f64>{});
   }
 }
 

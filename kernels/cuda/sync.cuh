@@ -55,6 +55,14 @@ GPUVM_DEVICE u64 add_release(u64* p, u64 value) {
   asm volatile("atom.add.release.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
+GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) {
+  u64 old;
+  asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
+  return old;
+}
+GPUVM_DEVICE void store_release(u64* p, u64 value) {
+  asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) {
   u64 old;
   asm volatile("atom.or.relaxed.gpu.b64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
@@ -134,6 +142,8 @@ GPUVM_DEVICE void store_relaxed(u64* p, u64 value) { __atomic_store_n(p, value, 
 GPUVM_DEVICE u64 add_relaxed(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQUIRE); }
 GPUVM_DEVICE u64 add_release(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL); }
+GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u32 exchange_relaxed(u32* p, u32 value) { return __atomic_exchange_n(p, value, __ATOMIC_RELAXED); }
 template <class T>

@@ -14,21 +14,40 @@ GPUVM_NAMESPACE_BEGIN
 
 GPUVM_DEVICE u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
 
+// One step as its scan sees it.
+struct StepView {
+  const GraphView& graph;
+  LoopState* state;
+  FrontierView current;
+  FrontierView next;
+  u64 num_vertices;       // in the current queues
+  u64 num_continuations;
+  u64 error;
+};
+
 // Takes up to `batch` work items that nobody else has; false when all `num_items` are taken or the run was stopped.
-GPUVM_DEVICE bool take_work(Warp& warp, const TraversalView& view, u64 num_items, u32 batch, u64& begin, u64& end) {
+GPUVM_DEVICE bool take_work(Warp& warp, const StepView& view, u64 num_items, u32 batch, u64& begin, u64& end) {
   u64 first = num_items;
   if (warp.leads() && !is_stopped(view.error))
-    first = add_relaxed(&pointer<StepCounters>(view.counters)->cursor, batch);
+    first = add_relaxed(&view.state->cursor, batch);
   begin = warp.broadcast(first);
   end = smaller(begin + batch, num_items);
   return begin < num_items;
 }
 
+// Calls `body` for every vertex, a lane each.
+template <class Body>
+GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
+  if (warp.leads()) store_relaxed(&view.state->scan, kScanVertices);
+  u64 first, last;
+  while (take_work(warp, view, view.graph.num_vertices, 1024, first, last))
+    for (u64 v = first + warp.lane; v < last; v += kLanes) body(u32(v));
+}
+
 // Adds to the next frontier the vertices of the lanes that found one. One atomic a warp and queue.
-GPUVM_DEVICE void push(Warp& warp, const TraversalView& view, bool found, u32 v) {
+GPUVM_DEVICE void push(Warp& warp, const StepView& view, bool found, u32 v) {
   const u32 lanes = warp.ballot(found);
   if (lanes == 0) return;
-  StepCounters* counters = pointer<StepCounters>(view.counters);
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
   const u64 begin = found ? row_offsets[v] : 0, end = found ? row_offsets[v + 1] : 0;
   if (found) {
@@ -38,19 +57,19 @@ GPUVM_DEVICE void push(Warp& warp, const TraversalView& view, bool found, u32 v)
   if (view.next.vertices == 0) return;
   const u32 with_edges = warp.ballot(begin != end);
   u64 slot = 0;
-  if (warp.leads() && with_edges != 0) slot = add_relaxed(&counters->next_vertices, count_bits(with_edges));
+  if (warp.leads() && with_edges != 0) slot = add_relaxed(&view.state->next_vertices, count_bits(with_edges));
   slot = warp.broadcast(slot);
   if (begin == end) return;
   pointer<u32>(view.next.vertices)[slot + count_bits(with_edges & warp.lanes_below())] = v;
   const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
   if (first_segment == last_segment) return;
-  u64 at = add_relaxed(&counters->next_continuations, last_segment - first_segment);
+  u64 at = add_relaxed(&view.state->next_continuations, last_segment - first_segment);
   for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
 }
 
 // Visits edges [begin, end) of row u with the whole warp; `run` starts with edge `begin`.
 template <class Visitor>
-GPUVM_DEVICE void scan_chunk(Warp& warp, const TraversalView& view, Visitor& visitor, const EdgeRun& run, u32 u,
+GPUVM_DEVICE void scan_chunk(Warp& warp, const StepView& view, Visitor& visitor, const EdgeRun& run, u32 u,
                              u64 begin, u64 end) {
   const u64 state = visitor.begin(u);
   const u64 num_vertices = view.graph.num_vertices;
@@ -72,20 +91,20 @@ GPUVM_DEVICE void scan_chunk(Warp& warp, const TraversalView& view, Visitor& vis
 
 // Balanced, sparse: the chunks in the frontier's queues.
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan_chunks(Warp& warp, const TraversalView& view, const Edges& edges, Visitor& visitor) {
+GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
-  const u64 num_items = view.current.num_vertices + view.current.num_continuations;
+  const u64 num_items = view.num_vertices + view.num_continuations;
   u64 item, last;
   while (take_work(warp, view, num_items, 16, item, last)) {
     for (; item < last; ++item) {
       u32 u;
       u64 begin;
-      if (item < view.current.num_vertices) {
+      if (item < view.num_vertices) {
         u = pointer<const u32>(view.current.vertices)[item];
         begin = row_offsets[u];
       } else {
-        const u64 s = pointer<const u32>(view.current.continuations)[item - view.current.num_vertices];
+        const u64 s = pointer<const u32>(view.current.continuations)[item - view.num_vertices];
         u = pointer<const u32>(graph.segment_first_vertex)[s];
         begin = s << graph.segment_shift;
       }
@@ -101,7 +120,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const TraversalView& view, const Edges
 // Balanced, dense: all segments in address order, so that a page is needed once, under one reference; rows that are
 // not active are passed over, and a segment without active rows is never touched.
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan_segments(Warp& warp, const TraversalView& view, const Edges& edges, Visitor& visitor) {
+GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   u64 s, last;
@@ -133,7 +152,7 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const TraversalView& view, const Edg
 // Naive: a lane a row, over all vertices. The lanes walk their rows page by page: those whose next edge lies in the
 // same page go together under one reference each (coalescing), page after page, so that the warp holds one at a time.
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan_rows(Warp& warp, const TraversalView& view, const Edges& edges, Visitor& visitor) {
+GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   u64 first, last;
@@ -175,35 +194,100 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const TraversalView& view, const Edges& 
   }
 }
 
-// Adds what the lanes of this warp counted to the step's counters.
-GPUVM_DEVICE void flush_stats(Warp& warp, u64 counters_address) {
-  StepCounters* counters = pointer<StepCounters>(counters_address);
+// Adds what the lanes of this warp counted in a step to the step's sums.
+GPUVM_DEVICE void flush_stats(Warp& warp, LoopState* state) {
   const WarpStats& stats = warp.stats;
   const u64 values[] = {stats.discovered, stats.next_edges, stats.edges,     stats.hits,
                         stats.faults,     stats.coalesced,  stats.evictions, stats.bytes_in};
-  u64* const totals[] = {&counters->discovered, &counters->next_edges, &counters->edges,     &counters->hits,
-                         &counters->faults,     &counters->coalesced,  &counters->evictions, &counters->bytes_in};
+  u64* const totals[] = {&state->discovered, &state->next_edges, &state->edges,     &state->hits,
+                         &state->faults,     &state->coalesced,  &state->evictions, &state->bytes_in};
   for (u32 i = 0; i < sizeof values / sizeof values[0]; ++i)
     if (values[i] != 0) add_relaxed(totals[i], values[i]);
+  warp.stats = WarpStats{};
 }
 
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, Visitor visitor) {
+GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, u64 scan, Visitor visitor) {
   const Edges edges(view);
-  switch (view.scan) {
-    case kScanRows: scan_rows(warp, view, edges, visitor); break;
-    case kScanChunks: scan_chunks(warp, view, edges, visitor); break;
-    default: scan_segments(warp, view, edges, visitor); break;
+  switch (scan) {
+    case kScanRows: scan_rows(warp, step, edges, visitor); break;
+    case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
+    default: scan_segments(warp, step, edges, visitor); break;
   }
-  flush_stats(warp, view.counters);
 }
 
+// Visits the edges of one step.
 template <class Weight, class Visitor>
-GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, Visitor visitor) {
+GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, u64 how, Visitor visitor) {
   if (view.graph.paged)
-    scan<PagedEdges<Weight>>(warp, view, visitor);
+    scan<PagedEdges<Weight>>(warp, view, step, how, visitor);
   else
-    scan<PlainEdges<Weight>>(warp, view, visitor);
+    scan<PlainEdges<Weight>>(warp, view, step, how, visitor);
+}
+
+// Notes what the step did and sets the next one up. By one lane, when all warps have come to the end of the step.
+GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool goes_on) {
+  const u64 now = now_ns();
+  StepRecord* record = pointer<StepRecord>(view.records) + smaller(state->step, view.max_records - 1);
+  record->frontier += state->frontier;
+  record->scan = state->scan;
+  record->edges += state->edges;
+  record->hits += state->hits;
+  record->faults += state->faults;
+  record->coalesced += state->coalesced;
+  record->evictions += state->evictions;
+  record->bytes_in += state->bytes_in;
+  record->ns += now - state->started_ns;
+
+  ++state->step;
+  state->started_ns = now;
+  state->finished = !goes_on;
+  state->frontier = state->discovered;
+  state->num_vertices = state->next_vertices;
+  state->num_continuations = state->next_continuations;
+  // With many edges every page is needed anyway: in address order each is needed once, in the queue's order it would
+  // be fetched again and again.
+  state->scan = view.dense_scan == kScanSegments && state->next_edges < view.dense_edges ? kScanChunks : view.dense_scan;
+  state->total_discovered += state->discovered;
+  if (state->discovered != 0) state->last_discovery = state->step;
+  state->discovered = state->next_edges = state->edges = state->hits = state->faults = 0;
+  state->coalesced = state->evictions = state->bytes_in = 0;
+  state->cursor = state->next_vertices = state->next_continuations = 0;
+}
+
+// Runs step after step without the host. `step(number, scan, view)` is done by all warps; then the last of them to
+// arrive asks `goes_on(number of the next step, its frontier's edges)` and lets the others go. All warps of the grid
+// must be running at the same time. False if the run was stopped.
+template <class Step, class GoesOn>
+GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, GoesOn goes_on) {
+  LoopState* state = pointer<LoopState>(view.state);
+  u64 unset = 0;
+  if (warp.leads()) compare_exchange_acquire(&state->started_ns, unset, now_ns());
+  for (u64 number = 0;; ++number) {
+    const StepView now{view.graph,          state,
+                       view.frontiers[number % 2], view.frontiers[(number + 1) % 2],
+                       state->num_vertices, state->num_continuations,
+                       view.error};
+    step(u32(number), load_relaxed(&state->scan), now);
+    flush_stats(warp, state);
+    warp.sync();  // orders what all lanes wrote before the leader's release
+    u64 finished = 0;
+    if (warp.leads()) {
+      const u64 generation = number + 1;
+      if (add_acquire_release(&state->arrived, 1) + 1 == generation * warp.num_warps) {
+        next_step(view, state, !is_stopped(view.error) && goes_on(u32(number + 1), state->next_edges));
+        store_release(&state->generation, generation);
+      } else {
+        // No watchdog: a step may take long, and every fault in it has its own.
+        u32 round = 0;
+        while (load_acquire(&state->generation) < generation) pause(round++);
+      }
+      finished = load_relaxed(&state->finished);
+    }
+    finished = warp.broadcast(finished);
+    warp.sync();  // a shuffle orders no memory: this lets the other lanes read what the leader acquired
+    if (finished) return;
+  }
 }
 
 GPUVM_NAMESPACE_END

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::layout::{BfsArgs, ComponentsArgs, SsspArgs, SsspParentsArgs, StepCounters};
+use crate::layout::{BfsArgs, ComponentsArgs, LoopState, SsspArgs, SsspParentsArgs, StepRecord};
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
 
@@ -20,14 +20,28 @@ pub enum WarpLanes {
 /// Arguments of a kernel; the type names the kernel.
 ///
 /// # Safety
-/// `entry` must return the function that takes a pointer to `Self`.
+/// `entry` must return the function that takes a pointer to `Self`, and `cuda_kernel` the name of the kernel that takes
+/// `Self` by value.
 pub unsafe trait KernelArgs: Copy + Sync {
     #[doc(hidden)]
     fn entry(&self, lanes: WarpLanes) -> RunWarp;
+    /// Module of [`PTX`](crate::PTX) and kernel in it.
+    fn cuda_kernel(&self) -> (&'static str, &'static str);
 }
 
+/// Kernels over weights: module, SSSP and its parents, by `WEIGHT_` constant.
+const WEIGHTED: [(&str, &str, &str); 7] = [
+    ("sssp_unit", "sssp_unit", "sssp_parents_unit"),
+    ("sssp_hash", "sssp_hash", "sssp_parents_hash"),
+    ("sssp_u8", "sssp_u8", "sssp_parents_u8"),
+    ("sssp_u16", "sssp_u16", "sssp_parents_u16"),
+    ("sssp_u32", "sssp_u32", "sssp_parents_u32"),
+    ("sssp_f32", "sssp_f32", "sssp_parents_f32"),
+    ("sssp_f64", "sssp_f64", "sssp_parents_f64"),
+];
+
 macro_rules! kernels {
-    ($($name:ident: $args:ident, $one:ident, $thirty_two:ident;)*) => {
+    ($($args:ident, $one:ident, $thirty_two:ident, $cuda:expr;)*) => {
         unsafe extern "C" {
             $(fn $one(args: *const c_void, warp: c_uint, num_warps: c_uint);)*
             $(
@@ -45,26 +59,31 @@ macro_rules! kernels {
                         WarpLanes::ThirtyTwo => $thirty_two,
                     }
                 }
+                fn cuda_kernel(&self) -> (&'static str, &'static str) {
+                    let name: fn(&Self) -> (&'static str, &'static str) = $cuda;
+                    name(self)
+                }
             }
         )*
     };
 }
 
-/// Arguments of the pass over all vertices that gives each the root of its tree as label.
-#[derive(Clone, Copy, Debug)]
-#[repr(transparent)]
-pub struct CompressArgs(pub ComponentsArgs);
-
 kernels! {
-    bfs_step: BfsArgs, gpuvm_lanes_1_bfs_step, gpuvm_lanes_32_bfs_step;
-    sssp_step: SsspArgs, gpuvm_lanes_1_sssp_step, gpuvm_lanes_32_sssp_step;
-    sssp_parents: SsspParentsArgs, gpuvm_lanes_1_sssp_parents, gpuvm_lanes_32_sssp_parents;
-    components_link: ComponentsArgs, gpuvm_lanes_1_components_link, gpuvm_lanes_32_components_link;
-    components_compress: CompressArgs, gpuvm_lanes_1_components_compress, gpuvm_lanes_32_components_compress;
+    BfsArgs, gpuvm_lanes_1_bfs, gpuvm_lanes_32_bfs, |_| ("bfs", "bfs");
+    SsspArgs, gpuvm_lanes_1_sssp, gpuvm_lanes_32_sssp, |args| {
+        let (module, sssp, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (module, sssp)
+    };
+    SsspParentsArgs, gpuvm_lanes_1_sssp_parents, gpuvm_lanes_32_sssp_parents, |args| {
+        let (module, _, parents) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (module, parents)
+    };
+    ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
+        |_| ("components", "connected_components");
 }
 
-/// Runs warp `warp` of the `num_warps` of a grid on this thread, to its end. The warps of a grid may run one after the
-/// other or at the same time.
+/// Runs warp `warp` of the `num_warps` of a grid on this thread, to its end. The warps of a grid wait for each other at
+/// the end of every step, so all of them must be running at the same time.
 ///
 /// # Safety
 /// * Every address in `args` is that of a live array of the type and length that `layout` gives, aligned for its
@@ -76,7 +95,12 @@ pub unsafe fn run_warp<A: KernelArgs>(args: &A, lanes: WarpLanes, warp: u32, num
     unsafe { args.entry(lanes)(std::ptr::from_ref(args).cast(), warp, num_warps) }
 }
 
-// SAFETY: a `repr(C)` struct of `u64`s without padding; zero is a valid value.
-unsafe impl bytemuck::Zeroable for StepCounters {}
-// SAFETY: as above; every bit pattern is valid.
-unsafe impl bytemuck::Pod for StepCounters {}
+macro_rules! plain_words {
+    ($($name:ident),*) => {$(
+        // SAFETY: a `repr(C)` struct of `u64`s without padding; zero is a valid value.
+        unsafe impl bytemuck::Zeroable for $name {}
+        // SAFETY: as above; every bit pattern is valid.
+        unsafe impl bytemuck::Pod for $name {}
+    )*};
+}
+plain_words!(LoopState, StepRecord);

@@ -104,17 +104,14 @@ shared_constants! {
     /// [`GraphView::weight_type`]
     WEIGHT_F64 = 6;
 
-    /// [`TraversalView::scan`]: a lane a row, over all vertices ("naive" in the paper).
+    /// [`LoopState::scan`]: a lane a row, over all vertices ("naive" in the paper).
     SCAN_ROWS = 0;
-    /// [`TraversalView::scan`]: a warp a chunk, over the frontier's queue.
+    /// [`LoopState::scan`]: a warp a chunk, over the frontier's queue.
     SCAN_CHUNKS = 1;
-    /// [`TraversalView::scan`]: a warp a segment, over all edges in address order.
+    /// [`LoopState::scan`]: a warp a segment, over all edges in address order.
     SCAN_SEGMENTS = 2;
-
-    /// [`SsspParentsArgs::ties`]: parents that are nearer to the source than their child.
-    PARENTS_NEARER = 0;
-    /// [`SsspParentsArgs::ties`]: parents as far from the source as their child, over edges of weight 0.
-    PARENTS_TIED = 1;
+    /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
+    SCAN_VERTICES = 3;
 }
 
 shared_struct! {
@@ -194,22 +191,19 @@ shared_struct! {
         frame_pool: FramePoolView,
     }
 
-    /// Work items of a step in two queues: vertices, each for its first chunk, and segments, each for the chunk that
+    /// Queues for the work items of a step: vertices, each for its first chunk, and segments, each for the chunk that
     /// goes on into it.
     FrontierView {
         /// Address of `num_vertices` `u32`.
         vertices: u64,
         /// Address of `num_segments` `u32`.
         continuations: u64,
-        /// Vertices in the queue.
-        num_vertices: u64,
-        /// Segments in the queue.
-        num_continuations: u64,
     }
 
-    /// What a step counts; zero before it. Hot words have a cache line each.
-    StepCounters {
-        /// The next work item that nobody has taken.
+    /// Where a run stands. The last warp to finish a step writes the next one's numbers, then lets the others go on.
+    /// Words that many warps add to have a cache line each.
+    LoopState {
+        /// The next work item of this step that nobody has taken.
         cursor: u64,
         /// Not used.
         reserved_0: [u64; 7],
@@ -221,79 +215,125 @@ shared_struct! {
         next_continuations: u64,
         /// Not used.
         reserved_2: [u64; 7],
-        /// Vertices of the next frontier, with edges or without.
+        /// Warps that have come to the end of the step.
+        arrived: u64,
+        /// Steps that all warps have come to the end of.
+        generation: u64,
+        /// Not used.
+        reserved_3: [u64; 6],
+        /// This step: vertices of the next frontier, with edges or without.
         discovered: u64,
-        /// Edges that leave the next frontier.
+        /// This step: edges that leave the next frontier.
         next_edges: u64,
+        /// This step: edges looked at.
+        edges: u64,
+        /// This step: accesses that found their page resident.
+        hits: u64,
+        /// This step: accesses that fetched their page, page faults.
+        faults: u64,
+        /// This step: lanes that shared another lane's access, and accesses that waited for another warp's fetch.
+        coalesced: u64,
+        /// This step: pages that lost their frame.
+        evictions: u64,
+        /// This step: bytes fetched.
+        bytes_in: u64,
+        /// Number of this step, from 0.
+        step: u64,
+        /// A `SCAN_` constant.
+        scan: u64,
+        /// Vertices of the frontier.
+        frontier: u64,
+        /// Of these, entries of the vertex queue.
+        num_vertices: u64,
+        /// Entries of the segment queue.
+        num_continuations: u64,
+        /// Vertices discovered in all steps.
+        total_discovered: u64,
+        /// Number of the last step that discovered a vertex, plus 1.
+        last_discovery: u64,
+        /// When this step began, by the device's clock.
+        started_ns: u64,
+        /// 1 after the last step.
+        finished: u64,
+        /// Not used.
+        reserved_4: [u64; 7],
+    }
+
+    /// What a step did. The last record also holds all steps for which there was no room.
+    StepRecord {
+        /// Vertices whose edges were looked at.
+        frontier: u64,
+        /// A `SCAN_` constant.
+        scan: u64,
         /// Edges looked at.
         edges: u64,
-        /// Accesses that found their page resident.
+        /// Hits.
         hits: u64,
-        /// Accesses that fetched their page: page faults.
+        /// Faults.
         faults: u64,
-        /// Lanes that shared another lane's access, and accesses that waited for another warp's fetch.
+        /// Shared accesses.
         coalesced: u64,
-        /// Pages that lost their frame.
+        /// Evictions.
         evictions: u64,
         /// Bytes fetched.
         bytes_in: u64,
+        /// Duration by the device's clock.
+        ns: u64,
     }
 
-    /// What every traversal step gets.
+    /// What every traversal gets.
     TraversalView {
         /// The graph.
         graph: GraphView,
-        /// This step's frontier; its queues are read by `SCAN_CHUNKS` only.
-        current: FrontierView,
-        /// The next frontier, to be filled; without queues (address 0) it is only counted.
-        next: FrontierView,
-        /// Address of the [`StepCounters`].
-        counters: u64,
+        /// The frontier's queues of even and of odd steps; without queues (address 0) frontiers are only counted.
+        frontiers: [FrontierView; 2],
+        /// Address of the [`LoopState`].
+        state: u64,
+        /// Address of the [`StepRecord`]s.
+        records: u64,
+        /// Number of them.
+        max_records: u64,
         /// Address of the [`ErrorSlot`].
         error: u64,
         /// A wait longer than this many nanoseconds is an error.
         stuck_after_ns: u64,
-        /// A `SCAN_` constant.
-        scan: u32,
-        /// Not used.
-        reserved: u32,
+        /// A frontier with fewer outgoing edges is scanned by `SCAN_CHUNKS`, another by `dense_scan`.
+        dense_edges: u64,
+        /// `SCAN_ROWS` or `SCAN_SEGMENTS`.
+        dense_scan: u64,
     }
 
-    /// A step of breadth-first search.
+    /// Breadth-first search.
     BfsArgs {
-        /// Graph, frontiers, counters.
+        /// Graph, frontiers, state.
         traversal: TraversalView,
         /// Address of a `u32` a vertex: its level.
         levels: u64,
         /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
         parents: u64,
-        /// Level of this step's frontier.
-        level: u32,
-        /// Not used.
-        reserved: u32,
+        /// The last level.
+        depth_limit: u32,
+        /// The vertex that ends the search; `u32::MAX` if none.
+        target: u32,
     }
 
-    /// A step of single-source shortest paths.
+    /// Single-source shortest paths.
     SsspArgs {
-        /// Graph, frontiers, counters.
+        /// Graph, frontiers, state.
         traversal: TraversalView,
         /// Address of a `u64` a vertex: its distance, an integer or the bits of a double, which order alike.
         distances: u64,
-        /// Address of a `u32` a vertex: the last step whose frontier it is in.
+        /// Address of a `u32` a vertex: one more than the last step whose frontier it is in.
         stamps: u64,
         /// Address of the target's distance, beyond which nothing is relaxed; 0 without a target.
         bound: u64,
         /// The distance beyond which nothing is relaxed.
         limit: u64,
-        /// Number of this step, from 1.
-        step: u32,
-        /// Not used.
-        reserved: u32,
     }
 
-    /// A pass that finds the parents of a finished shortest-path tree.
+    /// The parents of a finished shortest-path tree.
     SsspParentsArgs {
-        /// Graph, frontiers, counters.
+        /// Graph, frontiers, state.
         traversal: TraversalView,
         /// Address of a `u64` a vertex.
         distances: u64,
@@ -301,13 +341,13 @@ shared_struct! {
         parents: u64,
         /// The source.
         source: u32,
-        /// A `PARENTS_` constant.
-        ties: u32,
+        /// Not used.
+        reserved: u32,
     }
 
-    /// A pass of connected components over edges (link) or vertices (compress).
+    /// Connected components.
     ComponentsArgs {
-        /// Graph, frontiers, counters.
+        /// Graph, frontiers, state.
         traversal: TraversalView,
         /// Address of a `u32` a vertex: a vertex of its component with an id not larger.
         labels: u64,

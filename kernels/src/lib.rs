@@ -3,24 +3,21 @@
 //!
 //! * [`layout`]: the structs that Rust and device code share.
 //! * [`cpu_device`]: kernels on CPU threads. The only module with `unsafe`.
-//! * [`SOURCES`]: the text of the device code, for compilation at run time.
+//! * [`PTX`]: the kernels as a GPU's driver takes them.
 
 pub mod cpu_device;
 pub mod layout;
 
-/// The device code, name and text of each file: the translation unit `kernels.cu` first, then what it includes.
-pub const SOURCES: &[(&str, &str)] = &[
-    ("kernels.cu", include_str!("../cuda/kernels.cu")),
-    ("layout.cuh", include_str!("../cuda/layout.cuh")),
-    ("layout_asserts.cuh", include_str!(concat!(env!("OUT_DIR"), "/layout_asserts.cuh"))),
-    ("sync.cuh", include_str!("../cuda/sync.cuh")),
-    ("warp.cuh", include_str!("../cuda/warp.cuh")),
-    ("page_table.cuh", include_str!("../cuda/page_table.cuh")),
-    ("frame_pool.cuh", include_str!("../cuda/frame_pool.cuh")),
-    ("fault.cuh", include_str!("../cuda/fault.cuh")),
-    ("paged_slice.cuh", include_str!("../cuda/paged_slice.cuh")),
-    ("traversal.cuh", include_str!("../cuda/traversal.cuh")),
-    ("bfs.cuh", include_str!("../cuda/bfs.cuh")),
-    ("sssp.cuh", include_str!("../cuda/sssp.cuh")),
-    ("connected_components.cuh", include_str!("../cuda/connected_components.cuh")),
+/// What NVRTC made of the device code, name and text of each module: committed under `ptx/`, made again by
+/// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own.
+pub const PTX: &[(&str, &str)] = &[
+    ("bfs", include_str!("../ptx/bfs.ptx")),
+    ("components", include_str!("../ptx/components.ptx")),
+    ("sssp_unit", include_str!("../ptx/sssp_unit.ptx")),
+    ("sssp_hash", include_str!("../ptx/sssp_hash.ptx")),
+    ("sssp_u8", include_str!("../ptx/sssp_u8.ptx")),
+    ("sssp_u16", include_str!("../ptx/sssp_u16.ptx")),
+    ("sssp_u32", include_str!("../ptx/sssp_u32.ptx")),
+    ("sssp_f32", include_str!("../ptx/sssp_f32.ptx")),
+    ("sssp_f64", include_str!("../ptx/sssp_f64.ptx")),
 ];

@@ -74,7 +74,7 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
   for (u64 i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
   Pages pages(num_pages, num_threads, policy);
   ErrorSlot error{};
-  StepCounters counters{};
+  LoopState counters{};
   const ArrayView array{address(host), host.size() * 8, 0};
   on_threads(num_threads, [&, array](Warp& warp) {
     const Paging paging{pages.table(), pages.pool(), reinterpret_cast<u64>(&error), u64(60) * 1000000000};
@@ -88,7 +88,7 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
         require(reinterpret_cast<const u64*>(frame)[at] == host[page * kPageBytes / 8 + at], "a page holds its bytes");
       release_page(warp, paging, page, 1);
     }
-    flush_stats(warp, reinterpret_cast<u64>(&counters));
+    flush_stats(warp, &counters);
   });
   pages.require_quiet();
   require(counters.evictions > 0 && counters.faults - counters.evictions <= num_threads, "evictions match the faults");
@@ -144,9 +144,9 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     frontier[0].resize(n);
     frontier[1].resize(graph.segment_first_vertex.size());
   }
-  for (u32 v = 0; v < n; ++v) labels[v] = v;
   ErrorSlot error{};
-  StepCounters counters{};
+  LoopState state{};
+  std::vector<StepRecord> records(100);
   TraversalView view{};
   view.graph = graph.view();
   if (pages != nullptr) {
@@ -154,48 +154,44 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     view.graph.page_table = pages->table();
     view.graph.frame_pool = pages->pool();
   }
-  view.counters = reinterpret_cast<u64>(&counters);
+  view.state = reinterpret_cast<u64>(&state);
+  view.records = address(records);
+  view.max_records = records.size();
   view.error = reinterpret_cast<u64>(&error);
   view.stuck_after_ns = u64(60) * 1000000000;
+  view.dense_edges = graph.columns.size() / 2;  // some steps are sparse, some dense
+  view.dense_scan = kScanSegments;
 
-  // Steps from the source until nothing is found; sparse scans, every third step a dense one.
-  auto run_steps = [&](auto step) {
+  // All steps from vertex 7, the hub, whose row opens segments.
+  auto with_queues = [&](auto kernel) {
+    const u64 first = graph.row_offsets[7] >> Graph::kSegmentShift;
+    const u64 last = (graph.row_offsets[8] - 1) >> Graph::kSegmentShift;
     queues[0][0][0] = 7;
-    for (u64 s = (graph.row_offsets[7] >> Graph::kSegmentShift) + 1, i = 0;
-         s <= (graph.row_offsets[8] - 1) >> Graph::kSegmentShift; ++s)
-      queues[0][1][i++] = u32(s);
-    counters.next_vertices = 1;
-    counters.next_continuations = ((graph.row_offsets[8] - 1) >> Graph::kSegmentShift) -
-                                  (graph.row_offsets[7] >> Graph::kSegmentShift);
-    for (u32 number = 0; counters.next_vertices != 0; ++number) {
-      auto& current = queues[number % 2];
-      auto& next = queues[1 - number % 2];
-      view.current = {address(current[0]), address(current[1]), counters.next_vertices, counters.next_continuations};
-      view.next = {address(next[0]), address(next[1]), 0, 0};
-      view.scan = u32(number % 3 == 2 ? kScanSegments : kScanChunks);
-      counters = StepCounters{};
-      on_threads(num_threads, [&, number](Warp& warp) { step(warp, number); });
-    }
+    for (u64 s = first + 1; s <= last; ++s) queues[0][1][s - first - 1] = u32(s);
+    for (int i : {0, 1}) view.frontiers[i] = {address(queues[i][0]), address(queues[i][1])};
+    state = LoopState{};
+    state.scan = kScanChunks;
+    state.num_vertices = 1;
+    state.num_continuations = last - first;
+    on_threads(num_threads, kernel);
+  };
+  auto without_queues = [&](auto kernel) {
+    view.frontiers[0] = view.frontiers[1] = {};
+    state = LoopState{};
+    state.scan = kScanSegments;
+    on_threads(num_threads, kernel);
   };
   levels[7] = 0;
-  run_steps([&](Warp& warp, u32 level) { bfs_step(warp, {view, address(levels), address(bfs_parents), level, 0}); });
+  with_queues([&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), kUnreached, kUnreached}); });
   distances[7] = 0;
   stamps[7] = 1;
-  run_steps([&](Warp& warp, u32 step) {
-    sssp_step(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1, step + 1, 0});
+  with_queues([&](Warp& warp) {
+    sssp<IntegerWeight<u8>>(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1});
   });
-  auto pass = [&](u64 scan, auto body) {
-    counters = StepCounters{};
-    view.scan = u32(scan);
-    view.next = {};
-    on_threads(num_threads, body);
-  };
-  for (u64 ties : {kParentsNearer, kParentsTied})
-    pass(kScanRows, [&](Warp& warp) {
-      sssp_parents(warp, {view, address(distances), address(parents), 7, u32(ties)});
-    });
-  pass(kScanSegments, [&](Warp& warp) { components_link(warp, {view, address(labels)}); });
-  pass(kScanSegments, [&](Warp& warp) { components_compress(warp, {view, address(labels)}); });
+  without_queues([&](Warp& warp) {
+    sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 0});
+  });
+  without_queues([&](Warp& warp) { connected_components(warp, {view, address(labels)}); });
   require(error.code == 0, "no kernel failed");
 
   std::vector<u64> answers(distances);

@@ -21,7 +21,9 @@ pub struct Expected {
 pub fn graphs() -> Vec<Expected> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/graphs");
     let mut graphs: Vec<Expected> = Vec::new();
-    for folder in std::iter::once(repository).chain(std::env::var_os("GPUVM_DATASETS").map(PathBuf::from)) {
+    let folders = std::iter::once(repository).chain(std::env::var_os("GPUVM_DATASETS").map(PathBuf::from));
+    // A test program that was built elsewhere finds the repository's graphs through the variable alone.
+    for folder in folders.filter(|folder| folder.join("expected").is_dir()) {
         for entry in fs::read_dir(folder.join("expected")).expect("a folder of expected answers") {
             let text = fs::read_to_string(entry.expect("readable").path()).expect("readable");
             let json: Value = serde_json::from_str(&text).expect("JSON");

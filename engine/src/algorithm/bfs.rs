@@ -5,7 +5,6 @@ use gpuvm_kernels::layout::BfsArgs;
 use crate::answer::{Level, NO_PARENT, UNREACHED};
 use crate::engine::PreparedGraph;
 use crate::error::Error;
-use crate::frontier::FrontierSize;
 use crate::graph::VertexId;
 use crate::stats::RunStats;
 
@@ -43,7 +42,7 @@ impl PreparedGraph {
     ///
     /// # Errors
     /// [`Error::SourceOutOfRange`], [`Error::TargetOutOfRange`]; [`Error::NotPrepared`] if the workload was another;
-    /// [`Error::Paging`]; [`Error::Interrupted`].
+    /// [`Error::Paging`]; [`Error::Interrupted`]; [`Error::Cuda`].
     pub fn bfs(&mut self, source: VertexId, options: &BfsOptions) -> Result<BfsResult, Error> {
         self.check_source(source)?;
         self.check_target(options.target)?;
@@ -54,44 +53,34 @@ impl PreparedGraph {
             return Err(Error::NotPrepared { missing: "parents" });
         }
         let started = Instant::now();
-        self.levels.fill(UNREACHED);
-        self.levels.as_mut_slice()[source as usize] = 0;
+        const { assert!(UNREACHED == u32::MAX && NO_PARENT == u32::MAX) };
+        self.levels.fill(0xFF)?;
+        self.levels.write(source as usize, &[0])?;
         if options.parents {
-            self.parents.fill(NO_PARENT);
+            self.parents.fill(0xFF)?;
         }
         let csr = self.graph.csr();
-        let mut frontier_edges = csr.out_degree(source);
-        let mut size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source);
-        let (mut reached, mut frontier, mut level) = (1, 1, 0);
+        let edges = csr.out_degree(source);
+        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source)?;
+        let (mut reached, mut max_level) = (1, 0);
         let mut stats = RunStats::default();
-
-        while frontier_edges > 0
-            && options.depth_limit.is_none_or(|limit| level < limit)
-            && options.target.is_none_or(|target| self.levels.as_slice()[target as usize] == UNREACHED)
-        {
-            let scan = self.scan_for(frontier_edges);
-            let traversal = self.traversal(scan, level as usize % 2, size, false);
+        if edges > 0 && options.depth_limit != Some(0) && options.target != Some(source) {
+            let traversal = self.traversal(false, true);
             let args = BfsArgs {
                 traversal,
                 levels: self.levels.address(),
                 parents: if options.parents { self.parents.address() } else { 0 },
-                level,
-                reserved: 0,
+                depth_limit: options.depth_limit.unwrap_or(Level::MAX),
+                target: options.target.unwrap_or(VertexId::MAX),
             };
-            let (counters, step) = self.step(&args, &traversal, scan, frontier)?;
-            stats.steps.push(step);
-            size =
-                FrontierSize { vertices: counters.next_vertices, continuations: counters.next_continuations };
-            frontier_edges = counters.next_edges;
-            frontier = counters.discovered;
-            reached += frontier;
-            if frontier > 0 {
-                level += 1;
-            }
+            let (end, steps) = self.run(&args, &traversal, size, edges)?;
+            stats.steps = steps;
+            reached += end.total_discovered;
+            max_level = end.last_discovery as Level;
         }
-        let levels = self.levels.as_slice().to_vec();
-        let parents = options.parents.then(|| self.parents.as_slice().to_vec());
+        let levels = self.levels.to_vec()?;
+        let parents = if options.parents { Some(self.parents.to_vec()?) } else { None };
         stats.seconds = started.elapsed().as_secs_f64();
-        Ok(BfsResult { source, levels, parents, reached, max_level: level, stats })
+        Ok(BfsResult { source, levels, parents, reached, max_level, stats })
     }
 }

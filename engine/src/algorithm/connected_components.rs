@@ -1,6 +1,5 @@
 use std::time::Instant;
 
-use gpuvm_kernels::cpu_device::CompressArgs;
 use gpuvm_kernels::layout::ComponentsArgs;
 use rayon::prelude::*;
 
@@ -8,7 +7,7 @@ use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
 use crate::graph::VertexId;
-use crate::stats::{RunStats, Scan};
+use crate::stats::RunStats;
 
 /// What connected components found.
 #[derive(Clone, Debug)]
@@ -28,23 +27,25 @@ impl PreparedGraph {
     /// the edges.
     ///
     /// # Errors
-    /// [`Error::NotPrepared`] if the workload was another; [`Error::Paging`]; [`Error::Interrupted`].
+    /// [`Error::NotPrepared`] if the workload was another; [`Error::Paging`]; [`Error::Interrupted`];
+    /// [`Error::Cuda`].
     pub fn connected_components(&mut self) -> Result<ComponentsResult, Error> {
         if !self.workload.connected_components {
             return Err(Error::NotPrepared { missing: "connected components" });
         }
         let started = Instant::now();
-        self.labels.as_mut_slice().par_iter_mut().enumerate().for_each(|(v, label)| *label = v as VertexId);
         let num_vertices = self.csr().num_vertices();
         let mut stats = RunStats::default();
-
-        let scan = self.dense_scan();
-        let traversal = self.traversal(scan, 0, FrontierSize::default(), false);
-        let args = ComponentsArgs { traversal, labels: self.labels.address() };
-        stats.steps.push(self.step(&args, &traversal, scan, num_vertices)?.1);
-        stats.steps.push(self.step(&CompressArgs(args), &traversal, Scan::Vertices, num_vertices)?.1);
-
-        let labels = self.labels.as_slice().to_vec();
+        if num_vertices > 0 {
+            let traversal = self.traversal(false, false);
+            let args = ComponentsArgs { traversal, labels: self.labels.address() };
+            let num_edges = self.csr().num_edges();
+            stats.steps = self.run(&args, &traversal, FrontierSize::default(), num_edges)?.1;
+            for step in &mut stats.steps {
+                step.frontier = num_vertices;
+            }
+        }
+        let labels = self.labels.to_vec()?;
         let mut sizes = vec![0_u32; labels.len()];
         for &label in &labels {
             sizes[label as usize] += 1;

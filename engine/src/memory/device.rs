@@ -1,91 +1,156 @@
 use std::marker::PhantomData;
 
-use bytemuck::{AnyBitPattern, NoUninit};
+use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
+use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 
 /// An array in device memory that kernels write. On the CPU device: anonymous memory, zero and untouched until used,
-/// so that frames nobody fills cost nothing.
+/// so that frames nobody fills cost nothing. The host reads and writes it between kernels.
 #[derive(Debug)]
 pub(crate) struct DeviceArray<T> {
-    map: Option<MmapMut>,
+    memory: Memory,
     len: usize,
     elements: PhantomData<T>,
 }
 
+#[derive(Debug)]
+enum Memory {
+    Empty,
+    Host(MmapMut),
+    Cuda(CudaMemory),
+}
+
+/// Elements that one thread copies or fills.
+const BLOCK: usize = 1 << 20;
+
 impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     /// `len` zeros, called `what` in the error if there is no memory for them.
-    pub fn zeroed(what: &'static str, len: u64) -> Result<Self, Error> {
+    pub fn zeroed(device: &Device, what: &'static str, len: u64) -> Result<Self, Error> {
         let bytes = len.saturating_mul(size_of::<T>() as u64);
-        if bytes == 0 {
-            return Ok(Self { map: None, len: 0, elements: PhantomData });
-        }
         let out_of_memory = || Error::OutOfMemory { what, bytes };
         let size = usize::try_from(bytes).map_err(|_| out_of_memory())?;
-        let map = MmapMut::map_anon(size).map_err(|_| out_of_memory())?;
-        #[cfg(target_os = "linux")]
-        if size >= 2 << 20 {
-            // Random accesses to vertex state miss the TLB with small pages. Advice: it may be refused.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
-        Ok(Self { map: Some(map), len: len as usize, elements: PhantomData })
+        let memory = match device {
+            _ if bytes == 0 => Memory::Empty,
+            Device::Cpu(_) => Memory::Host(anonymous(size).map_err(|_| out_of_memory())?),
+            Device::Cuda(cuda) => Memory::Cuda(CudaMemory::zeroed(cuda, what, bytes)?),
+        };
+        Ok(Self { memory, len: len as usize, elements: PhantomData })
     }
 
-    /// A copy of `elements`, made in parallel.
-    pub fn copied(what: &'static str, elements: &[T]) -> Result<Self, Error> {
-        const BLOCK: usize = 1 << 20;
-        let mut array = Self::zeroed(what, elements.len() as u64)?;
-        array
-            .as_mut_slice()
-            .par_chunks_mut(BLOCK)
-            .zip(elements.par_chunks(BLOCK))
-            .for_each(|(to, from)| to.copy_from_slice(from));
+    /// A copy of `elements`.
+    pub fn copied(device: &Device, what: &'static str, elements: &[T]) -> Result<Self, Error> {
+        let mut array = Self::zeroed(device, what, elements.len() as u64)?;
+        array.write(0, elements)?;
         Ok(array)
     }
 
     /// Address for kernels; 0 if empty.
     pub fn address(&self) -> u64 {
-        self.map.as_ref().map_or(0, |map| map.as_ptr().expose_provenance() as u64)
+        match &self.memory {
+            Memory::Empty => 0,
+            Memory::Host(map) => map.as_ptr().expose_provenance() as u64,
+            Memory::Cuda(memory) => memory.address(),
+        }
     }
 
-    /// The elements, between kernels.
-    pub fn as_slice(&self) -> &[T] {
-        self.map.as_ref().map_or(&[], |map| bytemuck::cast_slice(&map[..self.len * size_of::<T>()]))
+    /// Sets every byte.
+    pub fn fill(&mut self, byte: u8) -> Result<(), Error> {
+        match &mut self.memory {
+            Memory::Empty => {}
+            Memory::Host(map) => map.par_chunks_mut(BLOCK).for_each(|block| block.fill(byte)),
+            Memory::Cuda(memory) => memory.fill(byte, (self.len * size_of::<T>()) as u64)?,
+        }
+        Ok(())
     }
 
-    /// The elements, between kernels, to be changed.
-    pub fn as_mut_slice(&mut self) -> &mut [T] {
-        let bytes = self.len * size_of::<T>();
-        self.map.as_mut().map_or(&mut [], |map| bytemuck::cast_slice_mut(&mut map[..bytes]))
+    /// Writes `elements` from number `at` on.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn write(&mut self, at: usize, elements: &[T]) -> Result<(), Error> {
+        assert!(at <= self.len && elements.len() <= self.len - at, "elements {at} and on fit the array");
+        let begin = at * size_of::<T>();
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        match &mut self.memory {
+            Memory::Empty => {}
+            Memory::Host(map) => map[begin..begin + bytes.len()]
+                .par_chunks_mut(BLOCK)
+                .zip(bytes.par_chunks(BLOCK))
+                .for_each(|(to, from)| to.copy_from_slice(from)),
+            Memory::Cuda(memory) => memory.write(begin as u64, bytes)?,
+        }
+        Ok(())
     }
 
-    /// Sets every element, in parallel.
-    pub fn fill(&mut self, value: T) {
-        self.as_mut_slice().par_chunks_mut(1 << 18).for_each(|block| block.fill(value));
+    /// `len` elements from number `at` on.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn read(&self, at: usize, len: usize) -> Result<Vec<T>, Error>
+    where
+        T: Zeroable,
+    {
+        assert!(at <= self.len && len <= self.len - at, "elements {at} and on are in the array");
+        let begin = at * size_of::<T>();
+        match &self.memory {
+            Memory::Empty => Ok(Vec::new()),
+            Memory::Host(map) => Ok(bytemuck::cast_slice(&map[begin..begin + len * size_of::<T>()]).to_vec()),
+            Memory::Cuda(memory) => {
+                let mut elements = vec![T::zeroed(); len];
+                memory.read(begin as u64, bytemuck::cast_slice_mut(&mut elements))?;
+                Ok(elements)
+            }
+        }
     }
+
+    /// All elements.
+    pub fn to_vec(&self) -> Result<Vec<T>, Error> {
+        self.read(0, self.len)
+    }
+}
+
+/// Zero pages; large ones where there are many.
+pub(super) fn anonymous(size: usize) -> std::io::Result<MmapMut> {
+    let map = MmapMut::map_anon(size)?;
+    #[cfg(target_os = "linux")]
+    if size >= 2 << 20 {
+        // Random accesses to vertex state miss the TLB with small pages. Advice: it may be refused.
+        let _ = map.advise(memmap2::Advice::HugePage);
+    }
+    Ok(map)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EngineConfig;
+
+    fn cpu() -> Device {
+        Device::new(&EngineConfig::default()).expect("threads")
+    }
 
     #[test]
     fn copied_array_holds_the_elements() {
-        let array = DeviceArray::copied("numbers", &[3_u32, 1, 2]).expect("12 bytes");
-        assert_eq!(array.as_slice(), [3, 1, 2]);
+        let mut array = DeviceArray::copied(&cpu(), "numbers", &[3_u32, 1, 2]).expect("12 bytes");
+        assert_eq!(array.to_vec().expect("memory"), [3, 1, 2]);
         assert_ne!(array.address(), 0);
+        array.write(1, &[7]).expect("memory");
+        assert_eq!(array.read(1, 2).expect("memory"), [7, 2]);
+        array.fill(0xFF).expect("memory");
+        assert_eq!(array.to_vec().expect("memory"), [u32::MAX; 3]);
     }
 
     #[test]
     fn array_too_large_for_the_machine_is_an_error() {
-        let refused = DeviceArray::<u64>::zeroed("levels", 1 << 60).expect_err("8 EiB");
+        let refused = DeviceArray::<u64>::zeroed(&cpu(), "levels", 1 << 60).expect_err("8 EiB");
         assert!(matches!(refused, Error::OutOfMemory { what: "levels", .. }));
     }
 
     #[test]
     fn empty_array_has_no_address() {
-        assert_eq!(DeviceArray::<u32>::zeroed("nothing", 0).expect("no bytes").address(), 0);
+        assert_eq!(DeviceArray::<u32>::zeroed(&cpu(), "nothing", 0).expect("no bytes").address(), 0);
     }
 }

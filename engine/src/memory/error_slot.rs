@@ -3,42 +3,87 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use gpuvm_kernels::layout;
 
+use crate::device::{CudaMemory, Device};
 use crate::error::{Error, PagingError};
 
-/// The host's side of [`layout::ErrorSlot`]: kernels record their first failure in it and the host may ask them to
-/// stop, both at any time, so its fields are atomics.
+/// Where kernels record their first failure and the host asks them to stop.
+#[derive(Debug)]
+pub(crate) enum ErrorSlot {
+    Host(HostSlot),
+    Cuda(CudaMemory),
+}
+
+/// The host's side of [`layout::ErrorSlot`]: both sides write it at any time, so its fields are atomics.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(crate) struct ErrorSlot {
+pub(crate) struct HostSlot {
     code: AtomicU32,
     reserved: u32,
     subject: AtomicU64,
     detail: AtomicU64,
 }
 
+const SIZE: usize = size_of::<layout::ErrorSlot>();
+const CODE_AT: usize = std::mem::offset_of!(layout::ErrorSlot, code);
+const SUBJECT_AT: usize = std::mem::offset_of!(layout::ErrorSlot, subject);
+const DETAIL_AT: usize = std::mem::offset_of!(layout::ErrorSlot, detail);
+
 const _: () = assert!(
-    size_of::<ErrorSlot>() == size_of::<layout::ErrorSlot>()
-        && std::mem::offset_of!(ErrorSlot, code) == std::mem::offset_of!(layout::ErrorSlot, code)
-        && std::mem::offset_of!(ErrorSlot, subject) == std::mem::offset_of!(layout::ErrorSlot, subject)
-        && std::mem::offset_of!(ErrorSlot, detail) == std::mem::offset_of!(layout::ErrorSlot, detail)
+    size_of::<HostSlot>() == SIZE
+        && std::mem::offset_of!(HostSlot, code) == CODE_AT
+        && std::mem::offset_of!(HostSlot, subject) == SUBJECT_AT
+        && std::mem::offset_of!(HostSlot, detail) == DETAIL_AT
 );
 
 impl ErrorSlot {
+    pub fn new(device: &Device) -> Result<Self, Error> {
+        Ok(match device {
+            Device::Cpu(_) => Self::Host(HostSlot::default()),
+            Device::Cuda(cuda) => Self::Cuda(CudaMemory::zeroed(cuda, "error slot", SIZE as u64)?),
+        })
+    }
+
     pub fn address(&self) -> u64 {
-        std::ptr::from_ref(self).expose_provenance() as u64
+        match self {
+            Self::Host(slot) => std::ptr::from_ref(slot).expose_provenance() as u64,
+            Self::Cuda(memory) => memory.address(),
+        }
     }
 
     /// Asks running and coming kernels to stop.
     pub fn cancel(&self) {
         let cancelled = layout::ERROR_CANCELLED as u32;
-        // A failure that is there already stays: it is the more useful news.
-        let _ = self.code.compare_exchange(0, cancelled, Ordering::Relaxed, Ordering::Relaxed);
+        match self {
+            Self::Host(slot) => {
+                // A failure that is there already stays: it is the more useful news.
+                let _ = slot.code.compare_exchange(0, cancelled, Ordering::Relaxed, Ordering::Relaxed);
+            }
+            Self::Cuda(memory) => {
+                // A device that cannot be written to any more has stopped by itself, and the run will say so.
+                let _ = memory.write_beside_a_kernel(CODE_AT as u64, &cancelled.to_ne_bytes());
+            }
+        }
     }
 
     /// Takes the failure out, if there is one. Called when no kernel runs.
     pub fn take(&self, num_vertices: u64) -> Result<(), Error> {
-        let code = self.code.swap(0, Ordering::Relaxed);
-        let (subject, detail) = (self.subject.load(Ordering::Relaxed), self.detail.load(Ordering::Relaxed));
+        let (code, subject, detail) = match self {
+            Self::Host(slot) => (
+                slot.code.swap(0, Ordering::Relaxed),
+                slot.subject.load(Ordering::Relaxed),
+                slot.detail.load(Ordering::Relaxed),
+            ),
+            Self::Cuda(memory) => {
+                let mut bytes = [0; SIZE];
+                memory.read(0, &mut bytes)?;
+                let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+                let code = u32::from_ne_bytes(bytes[CODE_AT..CODE_AT + 4].try_into().expect("4 bytes"));
+                if code != 0 {
+                    memory.write_beside_a_kernel(0, &[0; SIZE])?;
+                }
+                (code, word(SUBJECT_AT), word(DETAIL_AT))
+            }
+        };
         Err(match u64::from(code) {
             0 => return Ok(()),
             layout::ERROR_CANCELLED => Error::Interrupted,

@@ -1,8 +1,10 @@
-//! Device memory: who owns which bytes, and the error slot that kernels and host share.
+//! Memory that kernels use: who owns which bytes, and the error slot that kernels and host share.
 
 mod device;
 mod error_slot;
+mod pinned;
 
 pub(crate) use device::DeviceArray;
 pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
+pub(crate) use pinned::PinnedArray;

@@ -6,6 +6,7 @@ use gpuvm_kernels::layout::{
 };
 
 use crate::config::Policy;
+use crate::device::Device;
 use crate::error::Error;
 use crate::memory::DeviceArray;
 use crate::plan::MemoryPlan;
@@ -24,26 +25,27 @@ pub(crate) struct PageTable {
 }
 
 impl PageTable {
-    pub fn new(plan: &MemoryPlan, policy: Policy) -> Result<Self, Error> {
+    pub fn new(device: &Device, plan: &MemoryPlan, policy: Policy) -> Result<Self, Error> {
         let mut table = Self {
-            entries: DeviceArray::zeroed("page entries", plan.num_pages)?,
-            owners: DeviceArray::zeroed("frame owners", plan.num_frames)?,
-            hand: DeviceArray::zeroed("frame hand", 1)?,
-            frames: DeviceArray::zeroed("page frames", plan.num_frames * plan.page_size.bytes())?,
+            entries: DeviceArray::zeroed(device, "page entries", plan.num_pages)?,
+            owners: DeviceArray::zeroed(device, "frame owners", plan.num_frames)?,
+            hand: DeviceArray::zeroed(device, "frame hand", 1)?,
+            frames: DeviceArray::zeroed(device, "page frames", plan.num_frames * plan.page_size.bytes())?,
             num_frames: plan.num_frames as u32,
             page_shift: plan.page_size.shift(),
             evicts: plan.evicts(),
             policy,
         };
-        table.reset();
+        table.reset()?;
         Ok(table)
     }
 
     /// Makes every page absent: the state of a new table, for cold runs and after a run that failed half way.
-    pub fn reset(&mut self) {
-        self.entries.fill(0);
-        self.owners.fill(NO_PAGE);
-        self.hand.fill(0);
+    pub fn reset(&mut self) -> Result<(), Error> {
+        const { assert!(NO_PAGE == u64::MAX) };
+        self.entries.fill(0)?;
+        self.owners.fill(0xFF)?;
+        self.hand.fill(0)
     }
 
     pub fn table_view(&self) -> PageTableView {
@@ -69,13 +71,7 @@ impl PageTable {
 
     /// The page entries, between kernels.
     #[cfg(test)]
-    pub fn entries_mut(&mut self) -> &mut [u64] {
-        self.entries.as_mut_slice()
-    }
-
-    /// The page entries, between kernels.
-    #[cfg(test)]
-    pub fn entries(&self) -> &[u64] {
-        self.entries.as_slice()
+    pub fn entries(&mut self) -> &mut DeviceArray<u64> {
+        &mut self.entries
     }
 }

@@ -4,6 +4,7 @@ use std::num::NonZero;
 
 use gpuvm_kernels::cpu_device::{KernelArgs, WarpLanes, run_warp};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use crate::error::Error;
 
@@ -12,6 +13,19 @@ const MAX_THREADS: usize = 1024;
 
 /// Work items below which waking the other threads costs more than they bring.
 const ITEMS_WORTH_A_GRID: u64 = 64;
+
+/// Memory that the machine can give now, less a reserve for everyone else.
+pub(crate) fn free_bytes() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    // Where the machine does not tell, the allocations themselves will: they fail with an error, not a crash.
+    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
+    let available = match system.cgroup_limits() {
+        // Not `free_memory`: the page cache of mapped files counts against that, and leaves when asked.
+        Some(limits) => limits.total_memory.saturating_sub(limits.rss).min(system.available_memory()),
+        None => system.available_memory(),
+    };
+    available - available / 16
+}
 
 #[derive(Debug)]
 pub(crate) struct CpuDevice {
@@ -36,11 +50,6 @@ impl CpuDevice {
 
     pub fn num_warps(&self) -> u32 {
         self.num_warps
-    }
-
-    /// The threads, for work of the host beside kernels.
-    pub fn pool(&self) -> &ThreadPool {
-        &self.pool
     }
 
     /// Runs a kernel to its end; `num_items` are its work items.

@@ -1,0 +1,91 @@
+//! Where kernels run: the [CPU device](cpu) or a [GPU](cuda). One enum, since memory, launches and the error slot come
+//! in two kinds and nothing else does.
+
+mod cpu;
+mod cuda;
+
+use std::sync::Arc;
+
+use gpuvm_kernels::cpu_device::KernelArgs;
+
+use crate::config::{DeviceKind, EngineConfig};
+use crate::error::Error;
+
+pub(crate) use cpu::CpuDevice;
+pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, has_gpu};
+
+/// A device and what is needed to use it.
+#[derive(Clone, Debug)]
+pub(crate) enum Device {
+    Cpu(Arc<CpuDevice>),
+    Cuda(Arc<CudaDevice>),
+}
+
+impl Device {
+    pub fn new(config: &EngineConfig) -> Result<Self, Error> {
+        match config.device {
+            DeviceKind::Cpu => Ok(Self::Cpu(Arc::new(CpuDevice::new(config.threads, config.warp_lanes)?))),
+            DeviceKind::Cuda(ordinal) => Ok(Self::Cuda(CudaDevice::shared(ordinal)?)),
+        }
+    }
+
+    /// The most warps that a launch may have: all of them run at the same time.
+    pub fn max_warps(&self) -> u32 {
+        match self {
+            Self::Cpu(cpu) => cpu.num_warps(),
+            Self::Cuda(cuda) => cuda.max_warps(),
+        }
+    }
+
+    /// Warps come in multiples of this many.
+    pub fn warps_at_a_time(&self) -> u32 {
+        match self {
+            Self::Cpu(cpu) => cpu.num_warps(),
+            Self::Cuda(_) => cuda::WARPS_PER_BLOCK,
+        }
+    }
+
+    /// Device memory that is free, less a reserve.
+    pub fn free_bytes(&self) -> Result<u64, Error> {
+        match self {
+            Self::Cpu(_) => Ok(cpu::free_bytes()),
+            Self::Cuda(cuda) => cuda.free_bytes(),
+        }
+    }
+
+    /// Whether kernels read host memory as it is.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self, Self::Cpu(_))
+    }
+
+    /// Name for people.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Cpu(cpu) if cpu.num_warps() == 1 => "cpu with 1 thread".to_owned(),
+            Self::Cpu(cpu) => format!("cpu with {} threads", cpu.num_warps()),
+            Self::Cuda(cuda) => cuda.name().to_owned(),
+        }
+    }
+
+    /// Runs a kernel of `num_warps` warps to its end; `num_items` tells whether the work is worth more than one.
+    ///
+    /// # Safety
+    /// As [`gpuvm_kernels::cpu_device::run_warp`]: every address in `args` is that of a live array on this device of
+    /// the type and length that `layout` gives, and nobody else touches what the kernel writes.
+    pub unsafe fn launch<A: KernelArgs>(
+        &self,
+        args: &A,
+        num_warps: u32,
+        num_items: u64,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Cpu(cpu) => {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { cpu.launch(args, num_items) };
+                Ok(())
+            }
+            // SAFETY: the caller's promise, passed on.
+            Self::Cuda(cuda) => unsafe { cuda.launch(args, num_warps) },
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The same graphs, answers and failures on a real GPU. Ignored where there is none; asked for (`cargo test --test device
+//! -- --ignored`), a missing GPU is a failure.
+
+mod common;
+#[path = "common/expected.rs"]
+mod expected;
+
+use std::time::{Duration, Instant};
+
+use common::csr_of;
+use expected::{assert_distances, digest_labels, digest_levels};
+use gpuvm_engine::graph::{Csr, Weights};
+use gpuvm_engine::{
+    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, PageSize, PagingError, PagingStats, Policy,
+    SsspOptions, Variant, Workload, reference, verify,
+};
+use gpuvm_loaders::WeightRule;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
+
+/// An engine to hold, so that those that come and go share its context.
+fn any_engine() -> Engine {
+    Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU")
+}
+
+fn gpu(access: Access, variant: Variant, policy: Policy) -> EngineConfig {
+    EngineConfig {
+        device: DeviceKind::Cuda(0),
+        access: Some(access),
+        page_size: PageSize::new(4096).expect("allowed"),
+        variant,
+        policy,
+        stuck_after: Duration::from_secs(20),
+        ..EngineConfig::default()
+    }
+}
+
+fn with_least_budget(config: EngineConfig, csr: &Csr, workload: Workload) -> EngineConfig {
+    let config = EngineConfig { gpu_mem: None, ..config };
+    let least = Engine::new(config.clone()).expect("a GPU").plan(csr, workload).expect("fits").least_bytes;
+    EngineConfig { gpu_mem: Some(least), ..config }
+}
+
+/// Every access, and paged with frames for all pages, for half of them and the fewest that do.
+fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
+    let mut settings = Vec::new();
+    for &variant in Variant::ALL {
+        for access in [Access::ZeroCopy, Access::Resident, Access::Managed, Access::ManagedReadMostly] {
+            settings.push(gpu(access, variant, Policy::Fifo));
+        }
+        for &policy in Policy::ALL {
+            let plenty = gpu(Access::Paged, variant, policy);
+            let full =
+                Engine::new(plenty.clone()).expect("a GPU").plan(csr, workload).expect("fits").total_bytes;
+            let least = with_least_budget(plenty.clone(), csr, workload);
+            let half = least.gpu_mem.map(|bytes| bytes.midpoint(full.max(bytes)));
+            settings.extend([plenty.clone(), EngineConfig { gpu_mem: half, ..plenty }, least]);
+        }
+    }
+    settings
+}
+
+const VIEWS: [&str; 2] = ["directed", "undirected"];
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_expected_graph_comes_out_right_under_every_access() {
+    let _engine = any_engine();
+    let mut total = PagingStats::default();
+    for graph in expected::graphs() {
+        for view in VIEWS {
+            let csr = graph.load(view, WeightRule::Hash);
+            let with_file_weights = graph.runs(view).any(|(_, run)| !run["sssp_file"].is_null());
+            let file_csr = with_file_weights.then(|| graph.load(view, WeightRule::Abs));
+            for config in settings(&csr, Workload::ALL) {
+                let context = format!("{} {view} {config:?}", graph.name);
+                let engine = Engine::new(config.clone()).expect("a GPU");
+                let mut prepared = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                for (source, run) in graph.runs(view) {
+                    let bfs = prepared.bfs(source, &BfsOptions { parents: true, ..BfsOptions::default() });
+                    let bfs = bfs.unwrap_or_else(|e| panic!("{context}: {e}"));
+                    assert_eq!(Value::from(digest_levels(&bfs.levels)), run["bfs"]["sha256"], "{context}");
+                    assert_eq!(Value::from(bfs.reached), run["bfs"]["reached"], "{context}");
+                    assert_eq!(Value::from(bfs.max_level), run["bfs"]["max_level"], "{context}");
+                    let limit = verify::BfsLimit::default();
+                    verify::bfs(&csr, source, limit, &bfs.levels, bfs.parents.as_deref()).expect("certified");
+                    let sssp = prepared.sssp(source, &SsspOptions::default()).expect("runs");
+                    assert_distances(&run["sssp_hash8"], &sssp.distances, &context);
+                    total += bfs.stats.paging();
+                    total += sssp.stats.paging();
+                }
+                let components = prepared.connected_components().expect("runs");
+                let labels = Value::from(digest_labels(&components.labels));
+                assert_eq!(labels, graph.json["components"]["sha256_min_label"], "{context}");
+                total += components.stats.paging();
+
+                let Some(file_csr) = &file_csr else { continue };
+                let workload = Workload { sssp: true, parents: true, ..Workload::default() };
+                let config = match config.gpu_mem {
+                    Some(_) => with_least_budget(config.clone(), file_csr, workload),
+                    None => config,
+                };
+                let engine = Engine::new(config).expect("a GPU");
+                let mut prepared = engine.prepare(file_csr.clone(), workload).expect("the budget is enough");
+                for (source, run) in graph.runs(view) {
+                    let options = SsspOptions { parents: true, ..SsspOptions::default() };
+                    let answer = prepared.sssp(source, &options).expect("runs");
+                    assert_distances(&run["sssp_file"], &answer.distances, &context);
+                    let (limit, parents) = (verify::SsspLimit::default(), answer.parents.as_deref());
+                    verify::sssp(file_csr, source, limit, &answer.distances, parents).expect("certified");
+                    total += answer.stats.paging();
+                }
+            }
+        }
+    }
+    println!("{total:?}");
+    assert!(total.evictions > 0 && total.coalesced > 0 && total.hits > 0);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn random_graphs_come_out_as_the_reference_says() {
+    let _engine = any_engine();
+    let mut runner = TestRunner::new_with_rng(
+        Config { cases: 40, failure_persistence: None, ..Config::default() },
+        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+    );
+    runner
+        .run(&common::random_graph(), |csr| {
+            let source = csr.max_degree_vertex().expect("at least one vertex");
+            for config in settings(&csr, Workload::ALL) {
+                let engine = Engine::new(config).expect("a GPU");
+                let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                let bfs = graph.bfs(source, &BfsOptions::default()).expect("runs");
+                prop_assert_eq!(bfs.levels, reference::bfs(&csr, source));
+                let sssp = graph
+                    .sssp(source, &SsspOptions { parents: true, ..SsspOptions::default() })
+                    .expect("runs");
+                prop_assert_eq!(&sssp.distances, &reference::sssp(&csr, source));
+                let limit = verify::SsspLimit::default();
+                verify::sssp(&csr, source, limit, &sssp.distances, sssp.parents.as_deref())
+                    .expect("certified");
+                let components = graph.connected_components().expect("runs");
+                prop_assert_eq!(components.labels, reference::connected_components(&csr));
+            }
+            Ok(())
+        })
+        .expect("all agree");
+}
+
+/// A graph whose pages are many more than the least frames: 64 K vertices of degree 16 at random, 1024 pages.
+fn many_pages() -> Csr {
+    let mut state = 1_u64;
+    let edges: Vec<(u32, u32)> = (0..1 << 20)
+        .map(|i| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (i >> 4, (state >> 48) as u32)
+        })
+        .collect();
+    csr_of(1 << 16, &edges, |_| Weights::Hash)
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn smallest_budget_gives_the_same_answer_fifty_times() {
+    let csr = many_pages();
+    let expected = reference::bfs(&csr, 0);
+    for &variant in Variant::ALL {
+        let workload = Workload { bfs: true, ..Workload::default() };
+        let config = with_least_budget(gpu(Access::Paged, variant, Policy::Clock), &csr, workload);
+        let engine = Engine::new(config).expect("a GPU");
+        let mut graph = engine.prepare(csr.clone(), workload).expect("the least");
+        for repetition in 0..50 {
+            let answer = graph.bfs(0, &BfsOptions::default()).expect("runs");
+            assert!(answer.levels == expected, "{variant} repetition {repetition}");
+            assert!(answer.stats.paging().evictions > 500);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn lanes_that_want_one_page_share_its_fetch() {
+    // Rows of two edges: the 32 lanes of a naive warp read 256 bytes of one page.
+    let edges: Vec<(u32, u32)> = (0..1 << 16).map(|i| (i >> 1, i)).collect();
+    let csr = csr_of(1 << 16, &edges, |_| Weights::Unit);
+    let engine = Engine::new(gpu(Access::Paged, Variant::Naive, Policy::Fifo)).expect("a GPU");
+    let workload = Workload { connected_components: true, ..Workload::default() };
+    let mut graph = engine.prepare(csr, workload).expect("fits");
+    let paging = graph.connected_components().expect("runs").stats.paging();
+    assert_eq!(paging.faults, 64);
+    assert_eq!(paging.bytes_in, 4 << 16);
+    // 1024 warps of 32 lanes with edges: 31 lanes of each share, and most warps wait for or hit what others fetched.
+    assert!(paging.coalesced >= 1024 * 31, "{paging:?}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn run_on_the_gpu_can_be_cancelled_from_another_thread() {
+    // A path of 4 million vertices takes seconds of levels.
+    let n = 1 << 22_u32;
+    let edges: Vec<(u32, u32)> = (0..n - 1).map(|u| (u, u + 1)).collect();
+    let csr = csr_of(n, &edges, |_| Weights::Unit);
+    let engine = Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU");
+    let mut graph = engine.prepare(csr, Workload { bfs: true, ..Workload::default() }).expect("fits");
+    let handle = engine.cancel_handle();
+    let started = Instant::now();
+    let canceller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        handle.cancel();
+    });
+    let outcome = graph.bfs(0, &BfsOptions::default());
+    canceller.join().expect("no panic");
+    assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    let answer = graph.bfs(n - 10, &BfsOptions::default()).expect("runs after a cancelled run");
+    assert_eq!(answer.reached, 10);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn column_index_out_of_range_stops_the_run() {
+    let damaged = Csr::with_unread_columns(vec![0, 1, 2], vec![1, 7], Weights::Unit, false).expect("unread");
+    let engine = Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU");
+    let mut graph = engine.prepare(damaged, Workload { bfs: true, ..Workload::default() }).expect("fits");
+    let error = graph.bfs(0, &BfsOptions::default()).expect_err("vertex 7 of 2");
+    let expected = PagingError::ColumnOutOfRange { edge: 1, column: 7, num_vertices: 2 };
+    assert!(matches!(&error, Error::Paging(e) if *e == expected), "{error}");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn file_that_is_mapped_runs_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graph.gvg");
+    let csr = many_pages();
+    let options = gpuvm_loaders::LoadOptions::default();
+    let loaded = gpuvm_loaders::LoadedGraph { csr: csr.clone(), summary: Default::default() };
+    gpuvm_loaders::write_gvg(&path, &loaded, &()).expect("room for 5 MB");
+    let mapped = gpuvm_loaders::load(&path, &options, &()).expect("a valid file").csr;
+    for access in [Access::Paged, Access::ZeroCopy] {
+        let engine = Engine::new(gpu(access, Variant::Balanced, Policy::Fifo)).expect("a GPU");
+        let workload = Workload { bfs: true, ..Workload::default() };
+        let mut graph = engine.prepare(mapped.clone(), workload).expect("fits");
+        assert!(
+            graph.bfs(0, &BfsOptions::default()).expect("runs").levels == reference::bfs(&csr, 0),
+            "{access}"
+        );
+    }
+}
