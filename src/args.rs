@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpuvm_datasets::NamedGraph;
 use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::WeightRule;
 
@@ -44,6 +45,12 @@ pub enum Command {
     /// Write a graph as a .gvg file, which opens at once
     #[command(after_long_help = "Example:\n  gpuvm-graph convert karate.mtx karate.gvg")]
     Convert(ConvertArgs),
+    /// Make a graph of a known family as a .gvg file: gap-kron:24, gap-urand:20, grid:1000x1000
+    #[command(
+        after_long_help = "Example: GAP-kron of the SuiteSparse collection, 134 million vertices; takes 57 GB\n  \
+        gpuvm-graph generate gap-kron:27 GK.gvg --weighted"
+    )]
+    Generate(GenerateArgs),
     /// Tell what is in a graph file: sizes, degrees, weights, pages
     #[command(after_long_help = "Example:\n  gpuvm-graph info karate.mtx --page-size 64K")]
     Info(InfoArgs),
@@ -112,6 +119,27 @@ pub struct ConvertArgs {
     pub load: LoadArgs,
     #[command(flatten)]
     pub weights: WeightArgs,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// gap-kron:SCALE or gap-urand:SCALE (2^SCALE vertices, of the GAP suite), grid:WIDTHxHEIGHT, or a graph of the
+    /// SuiteSparse collection that can be generated: GAP-kron (GK), GAP-urand (GU)
+    #[arg(value_name = "NAME")]
+    pub name: NamedGraph,
+    /// The file to write, whose name must end in .gvg
+    #[arg(value_name = "OUT.gvg")]
+    pub output: PathBuf,
+    /// Replace the file if it is there
+    #[arg(long, help_heading = "Result")]
+    pub force: bool,
+    /// With the weights of the GAP suite, 1 to 255
+    #[arg(long)]
+    pub weighted: bool,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]

@@ -1,14 +1,15 @@
-//! `convert`: a graph file of any format to a `.gvg` file.
+//! `convert` and `generate`: a graph of any origin to a `.gvg` file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Error, Result, bail};
 use bytesize::ByteSize;
-use gpuvm_loaders::{LoadError, load, write_gvg};
+use gpuvm_datasets::{GapWeights, NamedGraph};
+use gpuvm_loaders::{LoadError, LoadSummary, LoadedGraph, load, write_gvg};
 use serde::Serialize;
 
-use crate::args::ConvertArgs;
+use crate::args::{ConvertArgs, GenerateArgs};
 use crate::output::{Draft, JsonSink, refuse_same_file};
 use crate::progress::Watch;
 use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, grouped, time};
@@ -27,40 +28,105 @@ struct ConvertReport {
 
 /// Loads the graph and writes it.
 pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let shown = args.output.display();
-    if args.output.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("gvg")) {
-        bail!("{shown}: the name of the file to write must end in .gvg");
-    }
-    refuse_same_file(&args.output, &args.input)?;
-    if args.output.exists() && !args.output.is_dir() && !args.force {
-        bail!("{shown}: is there already, use --force to replace it");
-    }
-    let draft = Draft::create(&args.output)?;
+    let target = Target::new(&args.output, args.force, Some(&args.input))?;
     let json = JsonSink::create(&args.json.into(), &args.input)?;
 
     let started = Instant::now();
     let loaded = load(&args.input, &settings::load_options(&args.load, args.weights.weights), watch)?;
     let timings = Timings::of_load(started.elapsed(), &loaded.summary);
-    watch.interrupt.check()?;
+    let report = target.write("convert", &args.input, loaded, timings, watch)?;
+    report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
+}
+
+/// Makes a graph of a family and writes it.
+pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
+    let target = Target::new(&args.output, args.force, None)?;
+    let name = PathBuf::from(args.name.to_string());
+    let json = JsonSink::create(&args.json.into(), &args.output)?;
 
     let started = Instant::now();
-    let bytes_written = write_gvg(draft.temporary_path(), &loaded, watch).map_err(|error| match error {
-        // Not the name of the draft, which nobody has typed.
-        LoadError::Write { source, .. } => Error::new(source).context(format!("{shown}: cannot be written")),
-        error => error.into(),
-    })?;
-    watch.interrupt.check()?;
-    draft.keep()?;
-    let report = ConvertReport {
-        schema: SCHEMA,
-        program: Program::new("convert"),
-        graph: GraphReport::new(&args.input, &loaded.csr, loaded.summary),
-        timings,
-        output: args.output.clone(),
-        bytes_written,
-        write_seconds: started.elapsed().as_secs_f64(),
+    let weights = if args.weighted { GapWeights::Gap } else { GapWeights::None };
+    let generator = match args.name {
+        NamedGraph::Gap(generator) => Some(generator),
+        NamedGraph::Known(known) => match known.generator {
+            Some(generator) => Some(generator),
+            None => bail!("{} cannot be generated: {}", known.name, known.how_to_get()),
+        },
+        _ => None,
     };
-    report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
+    let csr = match (generator, args.name) {
+        (Some(generator), _) => generator.generate(weights, watch)?,
+        (None, NamedGraph::Grid(grid)) if !args.weighted => grid.generate()?,
+        _ => bail!("{}: only the graphs of the GAP suite have weights of their own", name.display()),
+    };
+    let entries = csr.num_edges();
+    let summary = LoadSummary {
+        format: "generated".to_owned(),
+        rows: csr.num_vertices(),
+        columns: csr.num_vertices(),
+        field: if args.weighted { "integer" } else { "pattern" }.to_owned(),
+        symmetry: "symmetric".to_owned(),
+        stored_entries: entries / 2,
+        expanded_entries: entries,
+        ..LoadSummary::default()
+    };
+    let timings = Timings::of_load(started.elapsed(), &summary);
+    let report = target.write("generate", &name, LoadedGraph { csr, summary }, timings, watch)?;
+    report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
+}
+
+/// A `.gvg` file that can be written and is not there yet.
+struct Target<'a> {
+    path: &'a Path,
+    draft: Draft,
+}
+
+impl<'a> Target<'a> {
+    fn new(path: &'a Path, force: bool, input: Option<&Path>) -> Result<Self> {
+        let shown = path.display();
+        if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("gvg")) {
+            bail!("{shown}: the name of the file to write must end in .gvg");
+        }
+        if let Some(input) = input {
+            refuse_same_file(path, input)?;
+        }
+        if path.exists() && !path.is_dir() && !force {
+            bail!("{shown}: is there already, use --force to replace it");
+        }
+        Ok(Self { path, draft: Draft::create(path)? })
+    }
+
+    fn write(
+        self,
+        command: &'static str,
+        input: &Path,
+        loaded: LoadedGraph,
+        timings: Timings,
+        watch: &Watch,
+    ) -> Result<ConvertReport> {
+        watch.interrupt.check()?;
+        let started = Instant::now();
+        let shown = self.path.display();
+        let written = write_gvg(self.draft.temporary_path(), &loaded, watch);
+        let bytes_written = written.map_err(|error| match error {
+            // Not the name of the draft, which nobody has typed.
+            LoadError::Write { source, .. } => {
+                Error::new(source).context(format!("{shown}: cannot be written"))
+            }
+            error => error.into(),
+        })?;
+        watch.interrupt.check()?;
+        self.draft.keep()?;
+        Ok(ConvertReport {
+            schema: SCHEMA,
+            program: Program::new(command),
+            graph: GraphReport::new(input, &loaded.csr, loaded.summary),
+            timings,
+            output: self.path.to_owned(),
+            bytes_written,
+            write_seconds: started.elapsed().as_secs_f64(),
+        })
+    }
 }
 
 impl Report for ConvertReport {

@@ -65,6 +65,10 @@ fn start(arguments: Arguments) -> Result<()> {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             convert::convert(args, quiet, &watch)
         }
+        Command::Generate(args) => {
+            size_thread_pool(args.threads.threads.map(usize::from))?;
+            convert::generate(args, quiet, &watch)
+        }
         Command::Info(args) => {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             info::info(args, quiet, &watch)

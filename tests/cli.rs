@@ -721,6 +721,23 @@ fn info_of_complex_weights_tells_the_rest() {
 }
 
 #[test]
+fn generated_gap_kron_has_the_edges_of_its_family_and_a_grid_its_levels() {
+    let folder = Folder::new();
+    // Counts of shared ground truth: scale 10 of the graphs that the SuiteSparse collection holds.
+    let json = folder.json("generate gap-kron:10 kron.gvg --weighted");
+    assert_eq!((&json["graph"]["vertices"], &json["graph"]["edges"]), (&1024.into(), &20992.into()));
+    folder.done("generate grid:30x20 grid.gvg");
+    let json = folder.json("bfs --graph grid.gvg --source 0 --verify");
+    assert_eq!((&json["runs"][0]["reached"], &json["runs"][0]["max_level"]), (&600.into(), &48.into()));
+    assert_mentions(
+        &folder.refused("generate com-Friendster fs.gvg"),
+        &["cannot be generated", "com-Friendster.tar.gz"],
+    );
+    assert_mentions(&folder.refused("generate gap-kron:99 fs.gvg"), &["scale 99", "1 to 31"]);
+    assert_mentions(&folder.refused("generate nothing fs.gvg"), &["nothing", "GAP-kron"]);
+}
+
+#[test]
 fn converted_graph_gives_the_same_answers() {
     let folder = Folder::with(SMALL);
     let text = folder.done("convert graph.mtx graph.gvg");

@@ -307,6 +307,9 @@ impl PreparedGraph {
             error: self.error.address(),
             stuck_after_ns: self.config.stuck_after.as_nanos().try_into().unwrap_or(u64::MAX),
             dense_edges: self.csr().num_edges() / DENSE_SHARE,
+            // Half as many items as segments touch 40% of them (1 - e^-0.5) if they lie at random. Where nothing is
+            // evicted the order does not matter, and the queue spares the look at all rows.
+            dense_items: if self.plan.evicts() { self.graph.num_segments() / 2 } else { u64::MAX },
             dense_scan: match self.config.variant {
                 Variant::Naive => SCAN_ROWS,
                 Variant::Balanced => SCAN_SEGMENTS,

@@ -36,50 +36,63 @@ GPUVM_DEVICE void fetch_page([[maybe_unused]] const Warp& warp, u8* frame, const
 #endif
 }
 
-// Takes `lanes` references to `page` of `array` and returns the address of its frame, after fetching it if need be;
-// null if the run was stopped. All lanes call it with the same page.
-GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const ArrayView& array, u64 page, u32 lanes) {
-  constexpr u64 kWon = u64(1) << 32;
-  u64 outcome = kNoFrame;  // the frame, with kWon if this warp must fill it
-  if (warp.leads()) {
-    Wait wait{paging.error, paging.stuck_after_ns, kErrorStuckFault, page};
-    warp.stats.coalesced += lanes - 1;
-    const u64 seen = add_references(paging.table, page, lanes);
-    if (page_state(seen) == kPageResident) {
-      ++warp.stats.hits;
-      outcome = page_frame(seen);
-      if (paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
-        or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
-    } else if (begin_fault(paging.table, page, seen)) {
-      ++warp.stats.faults;
-      wait.code = kErrorNoFreeFrame;
-      outcome = claim_frame(warp, paging.table, paging.pool, page, wait);
-      if (outcome != kNoFrame) outcome |= kWon;
-    } else {
-      ++warp.stats.coalesced;
-      const u64 entry = wait_resident(paging.table, page, wait);
-      if (entry != 0) outcome = page_frame(entry);
-    }
+// What a leader finds out about a page that was not resident when it looked: its frame, with kMustFill if this warp has
+// won it; kNoFrame if the run was stopped.
+constexpr u64 kMustFill = u64(1) << 32;
+GPUVM_DEVICE u64 resolve_miss(Warp& warp, const Paging& paging, u64 page, u64 seen) {
+  Wait wait{paging.error, paging.stuck_after_ns, kErrorStuckFault, page};
+  if (begin_fault(paging.table, page, seen)) {
+    ++warp.stats.faults;
+    wait.code = kErrorNoFreeFrame;
+    const u64 frame = claim_frame(warp, paging.table, paging.pool, page, wait);
+    return frame == kNoFrame ? kNoFrame : frame | kMustFill;
   }
+  ++warp.stats.coalesced;
+  const u64 entry = wait_resident(paging.table, page, wait);
+  return entry == 0 ? kNoFrame : page_frame(entry);
+}
+
+// The way of a miss, by the whole warp: `seen` is the leader's.
+GPUVM_DEVICE_LOOP const u8* serve_miss(Warp& warp, const Paging& paging, const ArrayView& array, u64 page, u64 seen) {
+  u64 outcome = kNoFrame;
+  if (warp.leads()) outcome = resolve_miss(warp, paging, page, seen);
   outcome = warp.broadcast(outcome);
   warp.sync();  // a shuffle orders no memory: this lets the other lanes read what the leader acquired
   if (outcome == kNoFrame) return nullptr;
-  u8* frame = frame_address(paging.table, paging.pool, outcome & kPageFrameMask);
-  if (outcome & kWon) {
+  const u64 frame = outcome & kPageFrameMask;
+  u8* bytes = frame_address(paging.table, paging.pool, frame);
+  if (outcome & kMustFill) {
     const u64 at = (page - array.first_page) << paging.table.page_shift;
     const u64 page_bytes = u64(1) << paging.table.page_shift;
     const u64 size_bytes = array.size_bytes - at < page_bytes ? array.size_bytes - at : page_bytes;
-    fetch_page(warp, frame, pointer<const u8>(array.address) + at, size_bytes);
+    fetch_page(warp, bytes, pointer<const u8>(array.address) + at, size_bytes);
     warp.sync();  // orders the stores of all lanes before the leader's release
     if (warp.leads()) {
       warp.stats.bytes_in += size_bytes;
-      if (paging.table.flags & kPageTableEvicts)
-        store_relaxed(pointer<u64>(paging.pool.owners) + (outcome & kPageFrameMask), page);
-      publish(paging.table, page, u32(outcome & kPageFrameMask));
+      if (paging.table.flags & kPageTableEvicts) store_relaxed(pointer<u64>(paging.pool.owners) + frame, page);
+      publish(paging.table, page, u32(frame));
     }
     warp.sync();
   }
-  return frame;
+  return bytes;
+}
+
+// Takes `lanes` references to `page` of `array` and returns the address of its frame, after fetching it if need be;
+// null if the run was stopped. All lanes call it with the same page.
+GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const ArrayView& array, u64 page, u32 lanes) {
+  u64 seen = 0;
+  if (warp.leads()) {
+    warp.stats.coalesced += lanes - 1;
+    seen = add_references(paging.table, page, lanes);
+    const bool hit = page_state(seen) == kPageResident;
+    warp.stats.hits += hit;
+    if (hit && paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
+      or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
+  }
+  seen = warp.broadcast(seen);
+  warp.sync();  // as above
+  if (page_state(seen) == kPageResident) return frame_address(paging.table, paging.pool, page_frame(seen));
+  return serve_miss(warp, paging, array, page, seen);
 }
 
 // Gives back what acquire_page took, after the last read of all lanes.

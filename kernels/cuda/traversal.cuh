@@ -46,8 +46,7 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 
 // Adds to the next frontier the vertices of the lanes that found one. One atomic a warp and queue.
 GPUVM_DEVICE void push(Warp& warp, const StepView& view, bool found, u32 v) {
-  const u32 lanes = warp.ballot(found);
-  if (lanes == 0) return;
+  if (!warp.any(found)) return;
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
   const u64 begin = found ? row_offsets[v] : 0, end = found ? row_offsets[v + 1] : 0;
   if (found) {
@@ -69,7 +68,7 @@ GPUVM_DEVICE void push(Warp& warp, const StepView& view, bool found, u32 v) {
 
 // Visits edges [begin, end) of row u with the whole warp; `run` starts with edge `begin`.
 template <class Visitor>
-GPUVM_DEVICE void scan_chunk(Warp& warp, const StepView& view, Visitor& visitor, const EdgeRun& run, u32 u,
+GPUVM_DEVICE_LOOP void scan_chunk(Warp& warp, const StepView& view, Visitor& visitor, const EdgeRun& run, u32 u,
                              u64 begin, u64 end) {
   const u64 state = visitor.begin(u);
   const u64 num_vertices = view.graph.num_vertices;
@@ -245,9 +244,11 @@ GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool go
   state->frontier = state->discovered;
   state->num_vertices = state->next_vertices;
   state->num_continuations = state->next_continuations;
-  // With many edges every page is needed anyway: in address order each is needed once, in the queue's order it would
-  // be fetched again and again.
-  state->scan = view.dense_scan == kScanSegments && state->next_edges < view.dense_edges ? kScanChunks : view.dense_scan;
+  // A large frontier needs most pages anyway: in address order each is fetched once, in the queue's order again and
+  // again, as soon as frames are short.
+  const u64 num_items = state->next_vertices + state->next_continuations;
+  const bool sparse = state->next_edges < view.dense_edges && num_items < view.dense_items;
+  state->scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
   state->total_discovered += state->discovered;
   if (state->discovered != 0) state->last_discovery = state->step;
   state->discovered = state->next_edges = state->edges = state->hits = state->faults = 0;

@@ -299,6 +299,8 @@ shared_struct! {
         stuck_after_ns: u64,
         /// A frontier with fewer outgoing edges is scanned by `SCAN_CHUNKS`, another by `dense_scan`.
         dense_edges: u64,
+        /// So is a frontier of fewer work items; of more, each page would be fetched more than once.
+        dense_items: u64,
         /// `SCAN_ROWS` or `SCAN_SEGMENTS`.
         dense_scan: u64,
     }

@@ -160,6 +160,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
   view.error = reinterpret_cast<u64>(&error);
   view.stuck_after_ns = u64(60) * 1000000000;
   view.dense_edges = graph.columns.size() / 2;  // some steps are sparse, some dense
+  view.dense_items = ~u64(0);
   view.dense_scan = kScanSegments;
 
   // All steps from vertex 7, the hub, whose row opens segments.
