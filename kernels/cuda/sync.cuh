@@ -125,7 +125,7 @@ GPUVM_DEVICE u64 now_ns() {
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
   return ns;
 }
-GPUVM_DEVICE void pause(u32 round) { __nanosleep(round < 16 ? 64 : 1024); }
+GPUVM_DEVICE void pause(u32 round) { __nanosleep(round < 64 ? 32 : 512); }
 
 GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }

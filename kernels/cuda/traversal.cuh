@@ -94,8 +94,12 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   const u64 num_items = view.num_vertices + view.num_continuations;
+  // Few items are spread over all warps, since a warp does its items one after the other; of many, a warp takes 16 at
+  // a time, since each taking is an atomic on one word.
+  const u64 share = num_items / (4 * u64(warp.num_warps));
+  const u32 batch = u32(smaller(share + 1, 16));
   u64 item, last;
-  while (take_work(warp, view, num_items, 16, item, last)) {
+  while (take_work(warp, view, num_items, batch, item, last)) {
     for (; item < last; ++item) {
       u32 u;
       u64 begin;
