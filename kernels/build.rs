@@ -54,7 +54,7 @@ fn layout_asserts() -> String {
         for (field, offset, size) in layout.fields {
             writeln!(
                 text,
-                "static_assert(GPUVM_OFFSETOF({name}, {field}) == {offset} && sizeof({name}::{field}) == {size});"
+                "static_assert(__builtin_offsetof({name}, {field}) == {offset} && sizeof({name}::{field}) == {size});"
             )
             .expect("a String takes any text");
         }

@@ -1,6 +1,6 @@
 //! [`Engine`]: a device and its settings; [`PreparedGraph`]: a graph on that device, ready for runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
@@ -24,6 +24,7 @@ pub struct Engine {
     config: EngineConfig,
     device: Device,
     error: Arc<ErrorSlot>,
+    running: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -34,7 +35,7 @@ impl Engine {
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
         let device = Device::new(&config)?;
         let error = Arc::new(ErrorSlot::new(&device)?);
-        Ok(Self { config, device, error })
+        Ok(Self { config, device, error, running: Arc::default() })
     }
 
     /// The settings.
@@ -117,6 +118,9 @@ pub struct PreparedGraph {
     pub(crate) config: EngineConfig,
     device: Device,
     error: Arc<ErrorSlot>,
+    /// Held from launch to error slot: the graphs of an engine share both, and warps of two grids that wait for each
+    /// other on the same threads would wait for ever.
+    running: Arc<Mutex<()>>,
     segment_first_vertex: DeviceArray<VertexId>,
     state: DeviceArray<LoopState>,
     records: DeviceArray<StepRecord>,
@@ -201,6 +205,7 @@ impl PreparedGraph {
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
             device,
             error: Arc::clone(&engine.error),
+            running: Arc::clone(&engine.running),
             graph,
             plan,
             workload,
@@ -339,11 +344,15 @@ impl PreparedGraph {
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
         let num_items = traversal.graph.num_vertices + traversal.graph.num_edges;
+        let running = Arc::clone(&self.running);
+        let one_at_a_time = running.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the addresses in `args` are those of arrays that `self` owns or keeps alive, of the lengths that the
         // plan and `Csr` guarantee (row offsets were checked when the `Csr` was made); `&mut self` keeps everyone else
         // away until the launch returns, and the error slot is all atomics.
         unsafe { self.device.launch(args, self.plan.num_warps, num_items)? };
-        if let Err(error) = self.error.take(self.csr().num_vertices()) {
+        let outcome = self.error.take(self.csr().num_vertices());
+        drop(one_at_a_time);
+        if let Err(error) = outcome {
             // Entries may say `faulting` and references may be left: nothing of it may reach the next run.
             self.evict_all()?;
             return Err(error);

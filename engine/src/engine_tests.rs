@@ -90,6 +90,23 @@ fn finished_run_leaves_no_references() {
 }
 
 #[test]
+fn graphs_of_one_engine_run_from_two_threads_at_once() {
+    // Warps meet at the end of each step: two grids on one pool of threads must not wait for each other.
+    let engine = Engine::new(EngineConfig { threads: Some(2), ..EngineConfig::default() }).expect("valid");
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let mut graph = engine.prepare(path(), BFS).expect("fits");
+            scope.spawn(move || {
+                for source in 8100..8150 {
+                    let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
+                    assert_eq!(answer.reached, 8193 - u64::from(source));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn cancelled_run_is_interrupted_and_the_next_one_runs() {
     let (engine, mut graph) = prepared(Policy::Fifo);
     engine.cancel_handle().cancel();

@@ -25,11 +25,6 @@ typedef double f64;
 // long, and not the same for paged and plain edges.
 #define GPUVM_DEVICE_LOOP inline __attribute__((noinline))
 #endif
-#if defined(__CUDACC_RTC__)
-#define GPUVM_OFFSETOF(type, field) __INTADDR__(&((type*)0)->field)
-#else
-#define GPUVM_OFFSETOF(type, field) __builtin_offsetof(type, field)
-#endif
 #define GPUVM_CONCATENATE_(a, b) a##b
 #define GPUVM_CONCATENATE(a, b) GPUVM_CONCATENATE_(a, b)
 #define GPUVM_NAMESPACE_BEGIN \

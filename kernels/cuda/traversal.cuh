@@ -262,7 +262,7 @@ GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool go
 
 // Runs step after step without the host. `step(number, scan, view)` is done by all warps; then the last of them to
 // arrive asks `goes_on(number of the next step, its frontier's edges)` and lets the others go. All warps of the grid
-// must be running at the same time. False if the run was stopped.
+// must be running at the same time.
 template <class Step, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);

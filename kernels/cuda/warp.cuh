@@ -9,7 +9,7 @@ GPUVM_NAMESPACE_BEGIN
 
 constexpr u32 kLanes = GPUVM_LANES;
 
-// Counted by the leading lane, added to StepCounters when the warp is done.
+// Counted by the leading lane, added to LoopState when the warp is done with a step.
 struct WarpStats {
   u64 discovered = 0;
   u64 next_edges = 0;
