@@ -118,8 +118,8 @@ pub struct PreparedGraph {
     pub(crate) config: EngineConfig,
     device: Device,
     error: Arc<ErrorSlot>,
-    /// Held from launch to error slot: the graphs of an engine share both, and warps of two grids that wait for each
-    /// other on the same threads would wait for ever.
+    /// Held from launch to error slot, which the graphs of an engine share: a failure of one must not stop another,
+    /// nor be taken by it. It also keeps two grids, whose warps wait for each other, off the same threads.
     running: Arc<Mutex<()>>,
     segment_first_vertex: DeviceArray<VertexId>,
     state: DeviceArray<LoopState>,

@@ -90,18 +90,22 @@ fn finished_run_leaves_no_references() {
 }
 
 #[test]
-fn graphs_of_one_engine_run_from_two_threads_at_once() {
-    // Warps meet at the end of each step: two grids on one pool of threads must not wait for each other.
+fn failure_of_one_graph_does_not_cut_short_the_run_of_another_on_the_same_engine() {
     let engine = Engine::new(EngineConfig { threads: Some(2), ..EngineConfig::default() }).expect("valid");
+    let columns: Vec<u32> = (1..8193).map(|v| if v == 2 { 9000 } else { v }).collect();
+    let damaged = Csr::with_unread_columns(path().row_offsets().clone(), columns, Weights::Unit, false);
+    let mut damaged = engine.prepare(damaged.expect("unread"), BFS).expect("fits");
+    let mut sound = engine.prepare(path(), BFS).expect("fits");
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            let mut graph = engine.prepare(path(), BFS).expect("fits");
-            scope.spawn(move || {
-                for source in 8100..8150 {
-                    let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
-                    assert_eq!(answer.reached, 8193 - u64::from(source));
-                }
-            });
+        scope.spawn(move || {
+            for _ in 0..1000 {
+                let error = damaged.bfs(0, &BfsOptions::default()).expect_err("vertex 9000 of 8193");
+                assert!(matches!(error, Error::Paging(PagingError::ColumnOutOfRange { column: 9000, .. })));
+            }
+        });
+        for _ in 0..1000 {
+            let answer = sound.bfs(8183, &BfsOptions::default()).expect("this graph is sound");
+            assert_eq!((answer.reached, answer.max_level), (10, 9));
         }
     });
 }
