@@ -15,8 +15,9 @@ struct BfsVisitor {
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&levels[u]) == level; }
   GPUVM_DEVICE u64 begin(u32) const { return 0; }
 
-  GPUVM_DEVICE bool visit(u32 u, u64, u32 v, const EdgeRun&, u64) const {
-    const u32 seen = load_relaxed(&levels[v]);
+  GPUVM_DEVICE u64 look(u32, u32 v) const { return load_relaxed(&levels[v]); }
+
+  GPUVM_DEVICE bool visit(u32 u, u64&, u32 v, u64 seen, const EdgeRun&, u64) const {
     bool found = false;
     if (seen == kUnreached)
       found = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);

@@ -1,29 +1,47 @@
 // Connected components by union-find without locks: every edge links the trees of its two ends, once, whatever its
 // direction; then every vertex takes the root of its tree. Roots only ever get a smaller parent, so the label of a
-// component is its smallest id. (The link and compress of Sutton, Ben-Nun, Barak: "Optimizing Parallel Graph
-// Connectivity Computation via Subgraph Sampling", IPDPS 2018, without the sampling.)
+// component is its smallest id. (Link and compress as in Sutton, Ben-Nun, Barak: "Optimizing Parallel Graph
+// Connectivity Computation via Subgraph Sampling", IPDPS 2018, without the sampling; the paths shortened on the way up
+// as in Jaiganesh, Burtscher: "A High-Performance Connected Components Implementation for GPUs", HPDC 2018.)
 #pragma once
 
 #include "traversal.cuh"
 
 GPUVM_NAMESPACE_BEGIN
 
+// The root of the tree that `v` is in, from `label`, what was read of labels[v]. On the way every vertex gets its
+// parent's parent: an ancestor stays one, whatever others link meanwhile, so the plain store loses nothing.
+GPUVM_DEVICE u32 find_root(u32* labels, u32 v, u32 label) {
+  u32 below = v, here = label;
+  while (below != here) {
+    const u32 above = load_relaxed(&labels[here]);
+    if (above == here) return here;
+    store_relaxed(&labels[below], above);
+    below = here;
+    here = above;
+  }
+  return here;
+}
+
 struct LinkVisitor {
   u32* labels;
+  bool symmetric;  // every edge comes twice: one of the two is enough
 
   GPUVM_DEVICE bool is_active(u32) const { return true; }
-  GPUVM_DEVICE u64 begin(u32) const { return 0; }
+  GPUVM_DEVICE u64 begin(u32 u) const { return find_root(labels, u, load_relaxed(&labels[u])); }
+  GPUVM_DEVICE u64 look(u32 u, u32 v) const { return symmetric && v > u ? kNoVertex : load_relaxed(&labels[v]); }
 
-  GPUVM_DEVICE bool visit(u32 u, u64, u32 v, const EdgeRun&, u64) const {
-    u32 a = load_relaxed(&labels[u]), b = load_relaxed(&labels[v]);
+  // `root` is the root of u, or was: an ancestor of it.
+  GPUVM_DEVICE bool visit(u32, u64& root, u32 v, u64 label, const EdgeRun&, u64) const {
+    if (label == root || label == kNoVertex) return false;
+    u32 a = u32(root), b = find_root(labels, v, u32(label));
     while (a != b) {
       const u32 high = a < b ? b : a, low = a < b ? a : b;
-      const u32 above = load_relaxed(&labels[high]);
-      if (above == low) break;
-      if (above == high && compare_exchange_relaxed(&labels[high], high, low)) break;
-      a = load_relaxed(&labels[above]);
-      b = load_relaxed(&labels[low]);
+      a = low;
+      if (compare_exchange_relaxed(&labels[high], high, low)) break;
+      b = find_root(labels, high, load_relaxed(&labels[high]));
     }
+    root = a;
     return false;
   }
 };
@@ -37,7 +55,7 @@ GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
         if (number == 0) {
           for_each_vertex(warp, step, [&](u32 v) { store_relaxed(&labels[v], v); });
         } else if (number == 1) {
-          traverse<UnitWeight>(warp, args.traversal, step, args.traversal.dense_scan, LinkVisitor{labels});
+          traverse<UnitWeight>(warp, args.traversal, step, args.traversal.dense_scan, LinkVisitor{labels, args.symmetric != 0});
         } else {
           for_each_vertex(warp, step, [&](u32 v) {
             u32 root = load_relaxed(&labels[v]);

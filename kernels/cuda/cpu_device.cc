@@ -1,5 +1,7 @@
 // The CPU device: the same device code, a thread a warp. Compiled with one lane for the product and, for tests, with
 // the 32 lanes of emulated_warp.cc.
+#include <cstddef>
+
 #include "bfs.cuh"
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
@@ -13,11 +15,15 @@ namespace {
 
 using namespace gpuvm;
 
+// add_block_stats relies on it; offsetof is not there when NVRTC compiles.
+static_assert(offsetof(LoopState, bytes_in) - offsetof(LoopState, discovered) == (kNumStats - 1) * sizeof(u64));
+
 // Runs `kernel` on every lane of this thread's warp.
 template <class Args>
 void run_warp(void (*kernel)(Warp&, const Args&), const void* args, u32 warp, u32 num_warps) {
 #if GPUVM_LANES == 1
-  Warp only{0, warp, num_warps, nullptr, {}};
+  Block block;
+  Warp only{0, warp, num_warps, 0, num_warps, &block, nullptr, {}};
   kernel(only, *static_cast<const Args*>(args));
 #else
   run_emulated_warp(

@@ -46,7 +46,7 @@ class EmulatedWarp {
 
   static void enter(int high, int low, int lane) {
     EmulatedWarp* self = reinterpret_cast<EmulatedWarp*>(u64(u32(high)) << 32 | u32(low));
-    Warp view{u32(lane), self->warp_, self->num_warps_, self, {}};
+    Warp view{u32(lane), self->warp_, self->num_warps_, 0, self->num_warps_, &self->block_, self, {}};
     self->body_(view, self->kernel_, self->args_);
     if (self->arrivals_[lane] != self->arrivals_[0] || self->finished_ != u32(lane)) {
       std::fprintf(stderr, "lane %d left the kernel at another collective than lane 0\n", lane);
@@ -61,6 +61,7 @@ class EmulatedWarp {
   const void* kernel_;
   const void* args_;
   u32 warp_, num_warps_;
+  Block block_;
   std::unique_ptr<char[]> stacks_;
   ucontext_t thread_, lanes_[kLanes];
   u64 values_[2][kLanes];

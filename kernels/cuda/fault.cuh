@@ -77,6 +77,26 @@ GPUVM_DEVICE_LOOP const u8* serve_miss(Warp& warp, const Paging& paging, const A
   return bytes;
 }
 
+// Notes that `seen`, which add_references gave, was a hit.
+GPUVM_DEVICE void count_hit(Warp& warp, const Paging& paging, u64 page, u64 seen) {
+  ++warp.stats.hits;
+  if (paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
+    or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
+}
+
+// A reference of one lane to a page that is resident, and the address of its frame; null, without a reference, if it is
+// not. It never waits, so the lanes of a warp may each hold one, as long as the warp waits for nothing before it has
+// given them back.
+GPUVM_DEVICE const u8* try_acquire_page(Warp& warp, const Paging& paging, u64 page) {
+  const u64 seen = add_references(paging.table, page, 1);
+  if (page_state(seen) == kPageResident) {
+    count_hit(warp, paging, page, seen);
+    return frame_address(paging.table, paging.pool, page_frame(seen));
+  }
+  remove_references(paging.table, page, 1);
+  return nullptr;
+}
+
 // Takes `lanes` references to `page` of `array` and returns the address of its frame, after fetching it if need be;
 // null if the run was stopped. All lanes call it with the same page.
 GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const ArrayView& array, u64 page, u32 lanes) {
@@ -84,10 +104,7 @@ GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const Arra
   if (warp.leads()) {
     warp.stats.coalesced += lanes - 1;
     seen = add_references(paging.table, page, lanes);
-    const bool hit = page_state(seen) == kPageResident;
-    warp.stats.hits += hit;
-    if (hit && paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
-      or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
+    if (page_state(seen) == kPageResident) count_hit(warp, paging, page, seen);
   }
   seen = warp.broadcast(seen);
   warp.sync();  // as above

@@ -5,17 +5,25 @@
 
 namespace {
 
+// Warps are numbered across the blocks, so that a few work items, which go to the first warps, keep all multiprocessors
+// busy.
 __device__ gpuvm::Warp this_warp() {
-  const u32 thread = blockIdx.x * blockDim.x + threadIdx.x;
-  return {thread % 32, thread / 32, gridDim.x * blockDim.x / 32, nullptr, {}};
+  __shared__ gpuvm::Block block;
+  const u32 block_warp = threadIdx.x / 32;
+  return {threadIdx.x % 32, block_warp * gridDim.x + blockIdx.x, gridDim.x * gpuvm::kBlockWarps,
+          block_warp,       gridDim.x,                           &block,
+          nullptr,          {}};
 }
 
 }  // namespace
 
-#define GPUVM_KERNEL(name, Args, call)                 \
-  extern "C" __global__ void name(const Args args) {   \
-    gpuvm::Warp warp = this_warp();                    \
-    call;                                              \
+// As many blocks as the grid puts on a multiprocessor: that leaves 128 registers to a thread, which the edges it has in
+// flight need.
+#define GPUVM_KERNEL(name, Args, call)                                                                       \
+  extern "C" __global__ void __launch_bounds__(gpuvm::kBlockWarps * 32, gpuvm::kCudaBlocksPerMultiprocessor) \
+      name(const Args args) {                                                                                \
+    gpuvm::Warp warp = this_warp();                                                                          \
+    call;                                                                                                    \
   }
 #define GPUVM_WEIGHTED_KERNELS(suffix, Weight)                                                  \
   GPUVM_KERNEL(sssp_##suffix, gpuvm::SsspArgs, gpuvm::sssp<gpuvm::Weight>(warp, args))          \

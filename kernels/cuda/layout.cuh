@@ -66,6 +66,9 @@ constexpr u64 kWeightU32 = 4;
 constexpr u64 kWeightF32 = 5;
 constexpr u64 kWeightF64 = 6;
 
+constexpr u64 kCudaBlockWarps = 8;
+constexpr u64 kCudaBlocksPerMultiprocessor = 2;
+
 constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
@@ -127,8 +130,9 @@ struct LoopState {
   u64 next_continuations;
   u64 reserved_2[7];
   u64 arrived;
+  u64 reserved_3[7];
   u64 generation;
-  u64 reserved_3[6];
+  u64 reserved_4[7];
   u64 discovered;
   u64 next_edges;
   u64 edges;
@@ -146,7 +150,7 @@ struct LoopState {
   u64 last_discovery;
   u64 started_ns;
   u64 finished;
-  u64 reserved_4[7];
+  u64 reserved_5[7];
 };
 
 struct StepRecord {
@@ -201,6 +205,8 @@ struct SsspParentsArgs {
 struct ComponentsArgs {
   TraversalView traversal;
   u64 labels;
+  u32 symmetric;
+  u32 reserved;
 };
 
 GPUVM_NAMESPACE_END

@@ -22,9 +22,11 @@ struct SsspVisitor {
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&stamps[u]) == step; }
   GPUVM_DEVICE u64 begin(u32 u) const { return load_relaxed(&distances[u]); }
 
-  GPUVM_DEVICE bool visit(u32 u, u64 distance, u32 v, const EdgeRun& run, u64 i) const {
+  GPUVM_DEVICE u64 look(u32, u32 v) const { return load_relaxed(&distances[v]); }
+
+  GPUVM_DEVICE bool visit(u32 u, u64& distance, u32 v, u64 seen, const EdgeRun& run, u64 i) const {
     const u64 offered = Weight::extend(distance, run.weights, i, u, v);
-    if (offered >= load_relaxed(&distances[v]) || offered > limit) return false;
+    if (offered >= seen || offered > limit) return false;
     if (bound != nullptr && offered > load_relaxed(bound)) return false;
     if (offered >= min_relaxed(&distances[v], offered)) return false;
     return exchange_relaxed(&stamps[v], step + 1) != step + 1;
@@ -46,8 +48,9 @@ struct SsspParentsVisitor {
   }
   GPUVM_DEVICE u64 begin(u32 u) const { return load_relaxed(&distances[u]); }
 
-  GPUVM_DEVICE bool visit(u32 u, u64 distance, u32 v, const EdgeRun& run, u64 i) const {
-    const u64 end = load_relaxed(&distances[v]);
+  GPUVM_DEVICE u64 look(u32, u32 v) const { return load_relaxed(&distances[v]); }
+
+  GPUVM_DEVICE bool visit(u32 u, u64& distance, u32 v, u64 end, const EdgeRun& run, u64 i) const {
     if (v == source || Weight::extend(distance, run.weights, i, u, v) != end) return false;
     if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u);
     if (distance < end) min_relaxed(&parents[v], u);

@@ -1,8 +1,11 @@
 // The three ways to scan edges, and the queues of the next frontier. An algorithm is a visitor:
 //
-//   bool is_active(u)                does row u take part? (asked by scans that see every row)
-//   u64 begin(u)                     what a visit needs of u, read once a chunk
-//   bool visit(u, state, v, run, i)  edge number i of the run leads from u to v; true if v enters the next frontier
+//   bool is_active(u)                      does row u take part? (asked by scans that see every row)
+//   u64 begin(u)                           what its visits need of u, read once a chunk
+//   u64 look(u, v)                         what a visit needs of v: read for several edges before the first is visited
+//   bool visit(u, state, v, seen, run, i)  edge number i of the run leads from u to v; true if v enters the next
+//                                          frontier. `state` is what begin(u) gave, or an earlier visit of the lane
+//                                          left, and `seen` what look(u, v) gave: others may have changed it since
 //
 // A chunk is the part of one row inside one segment; kSegment edges from a multiple of kSegment on. The first chunk of
 // a row is named by its vertex, each further one by the segment it opens (engine/src/graph/balanced_csr.rs).
@@ -13,6 +16,15 @@
 GPUVM_NAMESPACE_BEGIN
 
 GPUVM_DEVICE u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
+
+// Edges that a lane has under way at a time: its loads of their ends are all issued before the first is waited for.
+constexpr u32 kEdgesInFlight = 4;
+
+// Rows of at most this many edges are visited together, lanes spread over the edges of 32 rows; a longer one has the
+// whole warp to itself. A warp of one lane has nothing to spread.
+constexpr u64 kShortRow = kLanes == 1 ? 0 : 4 * kLanes;
+
+constexpr u32 kNoVertex = ~u32(0);
 
 // One step as its scan sees it.
 struct StepView {
@@ -25,97 +37,234 @@ struct StepView {
   u64 error;
 };
 
-// Takes up to `batch` work items that nobody else has; false when all `num_items` are taken or the run was stopped.
-GPUVM_DEVICE bool take_work(Warp& warp, const StepView& view, u64 num_items, u32 batch, u64& begin, u64& end) {
-  u64 first = num_items;
-  if (warp.leads() && !is_stopped(view.error))
-    first = add_relaxed(&view.state->cursor, batch);
-  begin = warp.broadcast(first);
-  end = smaller(begin + batch, num_items);
-  return begin < num_items;
-}
+// Work items 0 .. num_items, handed out `batch` at a time. Every warp has its first batch without asking, so that a
+// small step costs no atomic on the word that all warps share.
+struct WorkItems {
+  u64 num_items;
+  u32 batch;
+  bool first = true;
+
+  // The next batch, which nobody else has; false when all are taken or the run was stopped.
+  GPUVM_DEVICE bool take(Warp& warp, const StepView& view, u64& begin, u64& end) {
+    const u64 given = u64(warp.num_warps) * batch;
+    begin = num_items;
+    if (first) {
+      begin = u64(warp.warp) * batch;
+      first = false;
+    } else if (num_items > given) {
+      if (warp.leads() && !is_stopped(view.error)) begin = given + add_relaxed(&view.state->cursor, batch);
+      begin = warp.broadcast(begin);
+    }
+    end = smaller(begin + batch, num_items);
+    return begin < num_items;
+  }
+};
 
 // Calls `body` for every vertex, a lane each.
 template <class Body>
 GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
-  if (warp.leads()) store_relaxed(&view.state->scan, kScanVertices);
+  if (warp.warp == 0 && warp.leads()) store_relaxed(&view.state->scan, kScanVertices);
+  WorkItems work{view.graph.num_vertices, 1024};
   u64 first, last;
-  while (take_work(warp, view, view.graph.num_vertices, 1024, first, last))
+  while (work.take(warp, view, first, last))
     for (u64 v = first + warp.lane; v < last; v += kLanes) body(u32(v));
 }
 
-// Adds to the next frontier the vertices of the lanes that found one. One atomic a warp and queue.
-GPUVM_DEVICE void push(Warp& warp, const StepView& view, bool found, u32 v) {
-  if (!warp.any(found)) return;
+// Puts the vertices that this warp has pushed into the queues of the next frontier. Those without edges are counted and
+// left out. One atomic for all of them, and one for each row that goes on into further segments.
+GPUVM_DEVICE_LOOP void flush_pushed(Warp& warp, const StepView& view) {
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
-  const u64 begin = found ? row_offsets[v] : 0, end = found ? row_offsets[v + 1] : 0;
-  if (found) {
-    ++warp.stats.discovered;
+  u32* pushed = warp.block->pushed[warp.block_warp];
+  const bool with_queues = view.next.vertices != 0;
+  u32 num_kept = 0;
+  warp.sync();  // orders the pushes of all lanes before the reads
+  for (u32 i = 0; i < warp.num_pushed; i += kLanes) {
+    const bool mine = i + warp.lane < warp.num_pushed;
+    const u32 v = mine ? pushed[i + warp.lane] : 0;
+    const u64 begin = mine ? row_offsets[v] : 0, end = mine ? row_offsets[v + 1] : 0;
+    warp.stats.discovered += mine;
     warp.stats.next_edges += end - begin;
-  }
-  if (view.next.vertices == 0) return;
-  const u32 with_edges = warp.ballot(begin != end);
-  u64 slot = 0;
-  if (warp.leads() && with_edges != 0) slot = add_relaxed(&view.state->next_vertices, count_bits(with_edges));
-  slot = warp.broadcast(slot);
-  if (begin == end) return;
-  pointer<u32>(view.next.vertices)[slot + count_bits(with_edges & warp.lanes_below())] = v;
-  const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
-  if (first_segment == last_segment) return;
-  u64 at = add_relaxed(&view.state->next_continuations, last_segment - first_segment);
-  for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
-}
-
-// Visits edges [begin, end) of row u with the whole warp; `run` starts with edge `begin`.
-template <class Visitor>
-GPUVM_DEVICE_LOOP void scan_chunk(Warp& warp, const StepView& view, Visitor& visitor, const EdgeRun& run, u32 u,
-                             u64 begin, u64 end) {
-  const u64 state = visitor.begin(u);
-  const u64 num_vertices = view.graph.num_vertices;
-  if (warp.leads()) warp.stats.edges += end - begin;
-  for (u64 i = 0; i < end - begin; i += kLanes) {
-    const u64 mine = i + warp.lane;
-    bool found = false;
-    u32 v = 0;
-    if (mine < end - begin) {
-      v = run.columns[mine];
-      if (v < num_vertices)
-        found = visitor.visit(u, state, v, run, mine);
-      else
-        report_error(view.error, kErrorColumnOutOfRange, begin + mine, v);
+    if (!with_queues) continue;
+    const u32 kept = warp.ballot(begin != end);
+    warp.sync();  // all have read their entry before one is overwritten
+    if (begin != end) {
+      pushed[num_kept + count_bits(kept & warp.lanes_below())] = v;
+      const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
+      if (first_segment != last_segment) {
+        u64 at = add_relaxed(&view.state->next_continuations, last_segment - first_segment);
+        for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
+      }
     }
-    push(warp, view, found, v);
+    num_kept += count_bits(kept);
+  }
+  warp.num_pushed = 0;
+  if (num_kept == 0) return;
+  u64 slot = 0;
+  if (warp.leads()) slot = add_relaxed(&view.state->next_vertices, num_kept);
+  slot = warp.broadcast(slot);
+  warp.sync();
+  for (u32 i = warp.lane; i < num_kept; i += kLanes) pointer<u32>(view.next.vertices)[slot + i] = pushed[i];
+  warp.sync();  // all have read before the next push
+}
+
+// Adds to the next frontier the vertices of the lanes that found one. There is room for kEdgesInFlight pushes until
+// the caller must call `make_room`.
+GPUVM_DEVICE void push(Warp& warp, bool found, u32 v) {
+  const u32 lanes = warp.ballot(found);
+  if (found) warp.block->pushed[warp.block_warp][warp.num_pushed + count_bits(lanes & warp.lanes_below())] = v;
+  warp.num_pushed += count_bits(lanes);
+}
+
+GPUVM_DEVICE void make_room(Warp& warp, const StepView& view) {
+  if (warp.num_pushed > kPushBuffer - kEdgesInFlight * kLanes) flush_pushed(warp, view);
+}
+
+// Part of a row: the edges from number `begin` on, `length` of them, the first where `run` starts.
+struct Chunk {
+  u32 u;
+  u64 begin;
+  u64 length;
+  EdgeRun run;
+};
+
+// The chunk of lane `from`, for all lanes.
+GPUVM_DEVICE Chunk chunk_of_lane(const Warp& warp, const Chunk& mine, u32 from) {
+  const u64 columns = warp.read_lane(reinterpret_cast<u64>(mine.run.columns), from);
+  const u64 weights = warp.read_lane(reinterpret_cast<u64>(mine.run.weights), from);
+  return {warp.read_lane(mine.u, from), warp.read_lane(mine.begin, from), warp.read_lane(mine.length, from),
+          {pointer<const u32>(columns), pointer<const u8>(weights)}};
+}
+
+// Visits the edges of one chunk with the whole warp.
+template <class Visitor>
+GPUVM_DEVICE_LOOP void scan_chunk(Warp& warp, const StepView& view, Visitor& visitor, const Chunk& chunk) {
+  u64 state = visitor.begin(chunk.u);
+  const u64 num_vertices = view.graph.num_vertices;
+  if (warp.leads()) warp.stats.edges += chunk.length;
+  for (u64 first = warp.lane; first < chunk.length + warp.lane; first += kEdgesInFlight * kLanes) {
+    u32 v[kEdgesInFlight];
+    u64 seen[kEdgesInFlight];
+    for (u32 k = 0; k < kEdgesInFlight; ++k) {
+      const u64 i = first + k * kLanes;
+      v[k] = i < chunk.length ? chunk.run.columns[i] : kNoVertex;
+    }
+    for (u32 k = 0; k < kEdgesInFlight; ++k) seen[k] = v[k] < num_vertices ? visitor.look(chunk.u, v[k]) : 0;
+    for (u32 k = 0; k < kEdgesInFlight; ++k) {
+      const u64 i = first + k * kLanes;
+      bool found = false;
+      if (v[k] < num_vertices)
+        found = visitor.visit(chunk.u, state, v[k], seen[k], chunk.run, i);
+      else if (i < chunk.length)
+        report_error(view.error, kErrorColumnOutOfRange, chunk.begin + i, v[k]);
+      push(warp, found, v[k]);
+    }
+    make_room(warp, view);
   }
 }
 
-// Balanced, sparse: the chunks in the frontier's queues.
-template <class Edges, class Visitor>
-GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
+// Visits the edges of the chunks of all lanes, which are short: lane after lane takes the next edge, whosesoever it is,
+// so that rows of few edges keep all lanes busy. A lane whose chunk has no edges takes part without one.
+template <class Visitor>
+GPUVM_DEVICE void scan_short_chunks(Warp& warp, const StepView& view, Visitor& visitor, const Chunk& mine) {
+  constexpr u32 kRounds = kEdgesInFlight / 2;  // what a lane knows of an edge's chunk takes registers as well
+  const u64 num_vertices = view.graph.num_vertices;
+  const u64 my_state = mine.length != 0 ? visitor.begin(mine.u) : 0;
+  const u32 up_to_mine = warp.prefix_sum(u32(mine.length));
+  const u32 total = warp.read_lane(up_to_mine, kLanes - 1);
+  warp.stats.edges += mine.length;
+  for (u32 first = warp.lane; first < total + warp.lane; first += kRounds * kLanes) {
+    u32 u[kRounds], v[kRounds];
+    u64 seen[kRounds];
+    u32 owner[kRounds], i[kRounds];
+    for (u32 k = 0; k < kRounds; ++k) {
+      const u32 edge = first + k * kLanes;
+      // The owner is the first lane whose edges, with those of the lanes below, are more than `edge`.
+      owner[k] = 0;
+      for (u32 half = kLanes / 2; half != 0; half /= 2)
+        if (warp.read_lane(up_to_mine, owner[k] + half - 1) <= edge) owner[k] += half;
+      u[k] = warp.read_lane(mine.u, owner[k]);
+      i[k] = edge - warp.read_lane(up_to_mine - u32(mine.length), owner[k]);
+      const u32* columns = pointer<const u32>(warp.read_lane(reinterpret_cast<u64>(mine.run.columns), owner[k]));
+      v[k] = edge < total ? columns[i[k]] : kNoVertex;
+    }
+    for (u32 k = 0; k < kRounds; ++k) seen[k] = v[k] < num_vertices ? visitor.look(u[k], v[k]) : 0;
+    for (u32 k = 0; k < kRounds; ++k) {
+      u64 state = warp.read_lane(my_state, owner[k]);
+      const EdgeRun run{nullptr, pointer<const u8>(warp.read_lane(reinterpret_cast<u64>(mine.run.weights), owner[k]))};
+      const u64 begin = warp.read_lane(mine.begin, owner[k]);
+      bool found = false;
+      if (v[k] < num_vertices)
+        found = visitor.visit(u[k], state, v[k], seen[k], run, i[k]);
+      else if (first + k * kLanes < total)
+        report_error(view.error, kErrorColumnOutOfRange, begin + i[k], v[k]);
+      push(warp, found, v[k]);
+    }
+    make_room(warp, view);
+  }
+}
+
+// Visits the edges of the chunks of all lanes; a lane without one has a chunk of no edges.
+template <class Visitor>
+GPUVM_DEVICE void scan_chunks_of_lanes(Warp& warp, const StepView& view, Visitor& visitor, const Chunk& mine) {
+  if constexpr (kShortRow != 0) {
+    const bool is_short = mine.length != 0 && mine.length <= kShortRow;
+    if (warp.any(is_short)) {
+      Chunk chunk = mine;
+      if (!is_short) chunk.length = 0;
+      scan_short_chunks(warp, view, visitor, chunk);
+    }
+  }
+  for (u32 lanes = warp.ballot(mine.length > kShortRow); lanes != 0; lanes &= lanes - 1)
+    scan_chunk(warp, view, visitor, chunk_of_lane(warp, mine, lowest_bit(lanes)));
+}
+
+// Work item `item` of the frontier's queues.
+GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  Chunk chunk{};
+  if (item < view.num_vertices) {
+    chunk.u = pointer<const u32>(view.current.vertices)[item];
+    chunk.begin = row_offsets[chunk.u];
+  } else {
+    const u64 s = pointer<const u32>(view.current.continuations)[item - view.num_vertices];
+    chunk.u = pointer<const u32>(graph.segment_first_vertex)[s];
+    chunk.begin = s << graph.segment_shift;
+  }
+  const u64 segment_end = ((chunk.begin >> graph.segment_shift) + 1) << graph.segment_shift;
+  chunk.length = smaller(row_offsets[chunk.u + 1], segment_end) - chunk.begin;
+  return chunk;
+}
+
+// Balanced, sparse: the chunks in the frontier's queues. A lane looks up a chunk and takes a reference to its page if it
+// is resident; these chunks are scanned first and their references given back. Then the warp takes the other chunks one
+// after the other, fetching their pages, with one reference at a time.
+template <class Edges, class Visitor>
+GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.num_vertices + view.num_continuations;
-  // Few items are spread over all warps, since a warp does its items one after the other; of many, a warp takes 16 at
+  // Few items are spread over all warps, since a warp does its items one after the other; of many, a warp takes 32 at
   // a time, since each taking is an atomic on one word.
-  const u64 share = num_items / (4 * u64(warp.num_warps));
-  const u32 batch = u32(smaller(share + 1, 16));
-  u64 item, last;
-  while (take_work(warp, view, num_items, batch, item, last)) {
-    for (; item < last; ++item) {
-      u32 u;
-      u64 begin;
-      if (item < view.num_vertices) {
-        u = pointer<const u32>(view.current.vertices)[item];
-        begin = row_offsets[u];
-      } else {
-        const u64 s = pointer<const u32>(view.current.continuations)[item - view.num_vertices];
-        u = pointer<const u32>(graph.segment_first_vertex)[s];
-        begin = s << graph.segment_shift;
+  WorkItems work{num_items, u32(smaller(num_items / (2 * u64(warp.num_warps)) + 1, 32))};
+  u64 first, last;
+  while (work.take(warp, view, first, last)) {
+    for (; first < last; first += kLanes) {
+      Chunk mine{};
+      if (first + warp.lane < last) mine = queued_chunk(view, first + warp.lane);
+      if (mine.length != 0) mine.run = edges.try_acquire(warp, mine.begin);
+      const bool is_resident = mine.run.columns != nullptr;
+      warp.sync();  // this lets all lanes read what each has acquired
+      Chunk resident = mine;
+      if (!is_resident) resident.length = 0;
+      scan_chunks_of_lanes(warp, view, visitor, resident);
+      warp.sync();  // all lanes have read before references are given back
+      if (is_resident) edges.release_lane(mine.begin);
+      for (u32 lanes = warp.ballot(mine.length != 0 && !is_resident); lanes != 0; lanes &= lanes - 1) {
+        Chunk missed = chunk_of_lane(warp, mine, lowest_bit(lanes));
+        missed.run = edges.acquire(warp, missed.begin, 1);
+        if (missed.run.columns == nullptr) return;
+        scan_chunk(warp, view, visitor, missed);
+        edges.release(warp, missed.begin, 1);
       }
-      const u64 segment_end = ((begin >> graph.segment_shift) + 1) << graph.segment_shift;
-      const EdgeRun run = edges.acquire(warp, begin, 1);
-      if (run.columns == nullptr) return;
-      scan_chunk(warp, view, visitor, run, u, begin, smaller(row_offsets[u + 1], segment_end));
-      edges.release(warp, begin, 1);
     }
   }
 }
@@ -126,27 +275,30 @@ template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  WorkItems work{graph.num_segments, 1};
   u64 s, last;
-  while (take_work(warp, view, graph.num_segments, 1, s, last)) {
+  while (work.take(warp, view, s, last)) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
     EdgeRun segment{nullptr, nullptr};
-    // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones in turn.
+    // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones.
     for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
          first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
-      const u64 mine = first + warp.lane;
-      const bool active = mine < graph.num_vertices && row_offsets[mine] < segment_end &&
-                          row_offsets[mine] != row_offsets[mine + 1] && visitor.is_active(u32(mine));
-      for (u32 lanes = warp.ballot(active); lanes != 0; lanes &= lanes - 1) {
-        if (segment.columns == nullptr) {
-          segment = edges.acquire(warp, segment_begin, 1);
-          if (segment.columns == nullptr) return;
-        }
-        const u32 u = u32(first) + lowest_bit(lanes);
-        const u64 begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
-        scan_chunk(warp, view, visitor, edges.at(segment, begin - segment_begin), u, begin,
-                   smaller(row_offsets[u + 1], segment_end));
+      const u64 u = first + warp.lane;
+      Chunk mine{};
+      if (u < graph.num_vertices && row_offsets[u] < segment_end && row_offsets[u] != row_offsets[u + 1] &&
+          visitor.is_active(u32(u))) {
+        mine.u = u32(u);
+        mine.begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
+        mine.length = smaller(row_offsets[u + 1], segment_end) - mine.begin;
       }
+      if (!warp.any(mine.length != 0)) continue;
+      if (segment.columns == nullptr) {
+        segment = edges.acquire(warp, segment_begin, 1);
+        if (segment.columns == nullptr) return;
+      }
+      if (mine.length != 0) mine.run = edges.at(segment, mine.begin - segment_begin);
+      scan_chunks_of_lanes(warp, view, visitor, mine);
     }
     if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
   }
@@ -158,8 +310,9 @@ template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  WorkItems work{graph.num_vertices, 256};
   u64 first, last;
-  while (take_work(warp, view, graph.num_vertices, 256, first, last)) {
+  while (work.take(warp, view, first, last)) {
     for (; first < last; first += kLanes) {
       const u64 mine = first + warp.lane;
       const u32 u = u32(mine);
@@ -168,7 +321,7 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
         at = row_offsets[u];
         end = row_offsets[u + 1];
       }
-      const u64 state = at < end ? visitor.begin(u) : 0;
+      u64 state = at < end ? visitor.begin(u) : 0;
       for (u32 waiting = warp.ballot(at < end); waiting != 0; waiting = warp.ballot(at < end)) {
         const u64 page = warp.broadcast(at >> graph.page_edges_shift, lowest_bit(waiting));
         const bool together = at < end && at >> graph.page_edges_shift == page;
@@ -184,12 +337,13 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
           if (at < stop) {
             v = run.columns[at - page_begin];
             if (v < graph.num_vertices)
-              found = visitor.visit(u, state, v, run, at - page_begin);
+              found = visitor.visit(u, state, v, visitor.look(u, v), run, at - page_begin);
             else
               report_error(view.error, kErrorColumnOutOfRange, at, v);
             ++at;
           }
-          push(warp, view, found, v);
+          push(warp, found, v);
+          make_room(warp, view);
         }
         edges.release(warp, page_begin, lanes);
       }
@@ -197,16 +351,26 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
   }
 }
 
-// Adds what the lanes of this warp counted in a step to the step's sums.
-GPUVM_DEVICE void flush_stats(Warp& warp, LoopState* state) {
+// Sets down in the block's memory what the lanes of this warp counted.
+GPUVM_DEVICE void note_stats(Warp& warp) {
   const WarpStats& stats = warp.stats;
-  const u64 values[] = {stats.discovered, stats.next_edges, stats.edges,     stats.hits,
-                        stats.faults,     stats.coalesced,  stats.evictions, stats.bytes_in};
-  u64* const totals[] = {&state->discovered, &state->next_edges, &state->edges,     &state->hits,
-                         &state->faults,     &state->coalesced,  &state->evictions, &state->bytes_in};
-  for (u32 i = 0; i < sizeof values / sizeof values[0]; ++i)
-    if (values[i] != 0) add_relaxed(totals[i], values[i]);
+  const u64 values[kNumStats] = {stats.discovered, stats.next_edges, stats.edges,     stats.hits,
+                                 stats.faults,     stats.coalesced,  stats.evictions, stats.bytes_in};
+  for (u32 i = 0; i < kNumStats; ++i) {
+    const u64 sum = warp.any(values[i] != 0) ? warp.sum(values[i]) : 0;
+    if (warp.leads()) warp.block->stats[warp.block_warp][i] = sum;
+  }
   warp.stats = WarpStats{};
+}
+
+// Adds what the warps of this block noted to the step's sums, a lane a sum; by one warp, when all have noted.
+GPUVM_DEVICE void add_block_stats(const Warp& warp, LoopState* state) {
+  u64* totals = &state->discovered;  // and those after it, in the order of WarpStats: cpu_device.cc asserts it
+  for (u32 i = warp.lane; i < kNumStats; i += kLanes) {
+    u64 sum = 0;
+    for (u32 w = 0; w < kBlockWarps; ++w) sum += warp.block->stats[w][i];
+    if (sum != 0) add_relaxed(&totals[i], sum);
+  }
 }
 
 template <class Edges, class Visitor>
@@ -228,20 +392,26 @@ GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView
     scan<PlainEdges<Weight>>(warp, view, step, how, visitor);
 }
 
-// Notes what the step did and sets the next one up. By one lane, when all warps have come to the end of the step.
-GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool goes_on) {
-  const u64 now = now_ns();
-  StepRecord* record = pointer<StepRecord>(view.records) + smaller(state->step, view.max_records - 1);
-  record->frontier += state->frontier;
-  record->scan = state->scan;
-  record->edges += state->edges;
-  record->hits += state->hits;
-  record->faults += state->faults;
-  record->coalesced += state->coalesced;
-  record->evictions += state->evictions;
-  record->bytes_in += state->bytes_in;
-  record->ns += now - state->started_ns;
+// What a step did, to be recorded.
+GPUVM_DEVICE StepRecord record_of(const LoopState& state, u64 now) {
+  return {state.frontier,  state.scan,      state.edges,    state.hits,            state.faults,
+          state.coalesced, state.evictions, state.bytes_in, now - state.started_ns};
+}
 
+GPUVM_DEVICE void add_record(StepRecord* sum, const StepRecord& step) {
+  sum->frontier += step.frontier;
+  sum->scan = step.scan;
+  sum->edges += step.edges;
+  sum->hits += step.hits;
+  sum->faults += step.faults;
+  sum->coalesced += step.coalesced;
+  sum->evictions += step.evictions;
+  sum->bytes_in += step.bytes_in;
+  sum->ns += step.ns;
+}
+
+// Sets the next step up, `now`.
+GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool goes_on, u64 now) {
   ++state->step;
   state->started_ns = now;
   state->finished = !goes_on;
@@ -260,38 +430,66 @@ GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool go
   state->cursor = state->next_vertices = state->next_continuations = 0;
 }
 
-// Runs step after step without the host. `step(number, scan, view)` is done by all warps; then the last of them to
-// arrive asks `goes_on(number of the next step, its frontier's edges)` and lets the others go. All warps of the grid
-// must be running at the same time.
+// Ends step `number`: every warp waits here for all others. The last block to arrive asks
+// `goes_on(number of the next step, its frontier's edges)`, sets the next step up and lets the others go; it records
+// the step after that, off everyone's way.
+template <class GoesOn>
+GPUVM_DEVICE void meet(Warp& warp, const TraversalView& view, LoopState* state, u64 number, GoesOn goes_on) {
+  note_stats(warp);
+  warp.sync_block();  // orders what all warps of the block wrote before the release
+  if (!warp.leads_block()) return;
+  add_block_stats(warp, state);
+  warp.sync();
+  const u64 generation = number + 1;
+  if (!warp.leads()) {
+    // The leader speaks for all.
+  } else if (add_acquire_release(&state->arrived, 1) + 1 == generation * warp.num_blocks) {
+    const u64 now = now_ns();
+    const u64 step = state->step;
+    const StepRecord record = record_of(*state, now);
+    next_step(view, state, !is_stopped(view.error) && goes_on(u32(generation), state->next_edges), now);
+    store_release(&state->generation, generation);
+    add_record(pointer<StepRecord>(view.records) + smaller(step, view.max_records - 1), record);
+  } else {
+    // No watchdog: a step may take long, and every fault in it has its own.
+    u32 round = 0;
+    while (load_acquire(&state->generation) < generation) pause(round++);
+  }
+  warp.sync();
+}
+
+// The step that begins, as all warps of the block see it.
+GPUVM_DEVICE void read_step(const Warp& warp, const LoopState* state) {
+  if (warp.leads_block() && warp.leads()) {
+    warp.block->scan = load_relaxed(&state->scan);
+    warp.block->num_vertices = load_relaxed(&state->num_vertices);
+    warp.block->num_continuations = load_relaxed(&state->num_continuations);
+    warp.block->finished = load_relaxed(&state->finished);
+  }
+  warp.sync_block();  // a lane's acquire lets the whole block read what it acquired
+}
+
+// Runs step after step without the host. `step(number, scan, view)` is done by all warps, `goes_on` asked between two
+// steps (see `meet`). All blocks of the grid must be running at the same time.
 template <class Step, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
-  u64 unset = 0;
-  if (warp.leads()) compare_exchange_acquire(&state->started_ns, unset, now_ns());
+  u64 unset = load_relaxed(&state->started_ns);
+  if (unset == 0 && warp.leads_block() && warp.leads()) compare_exchange_acquire(&state->started_ns, unset, now_ns());
+  read_step(warp, state);
   for (u64 number = 0;; ++number) {
-    const StepView now{view.graph,          state,
-                       view.frontiers[number % 2], view.frontiers[(number + 1) % 2],
-                       state->num_vertices, state->num_continuations,
+    const StepView now{view.graph,
+                       state,
+                       view.frontiers[number % 2],
+                       view.frontiers[(number + 1) % 2],
+                       warp.block->num_vertices,
+                       warp.block->num_continuations,
                        view.error};
-    step(u32(number), load_relaxed(&state->scan), now);
-    flush_stats(warp, state);
-    warp.sync();  // orders what all lanes wrote before the leader's release
-    u64 finished = 0;
-    if (warp.leads()) {
-      const u64 generation = number + 1;
-      if (add_acquire_release(&state->arrived, 1) + 1 == generation * warp.num_warps) {
-        next_step(view, state, !is_stopped(view.error) && goes_on(u32(number + 1), state->next_edges));
-        store_release(&state->generation, generation);
-      } else {
-        // No watchdog: a step may take long, and every fault in it has its own.
-        u32 round = 0;
-        while (load_acquire(&state->generation) < generation) pause(round++);
-      }
-      finished = load_relaxed(&state->finished);
-    }
-    finished = warp.broadcast(finished);
-    warp.sync();  // a shuffle orders no memory: this lets the other lanes read what the leader acquired
-    if (finished) return;
+    step(u32(number), warp.block->scan, now);
+    if (warp.num_pushed != 0) flush_pushed(warp, now);
+    meet(warp, view, state, number, goes_on);
+    read_step(warp, state);
+    if (warp.block->finished) return;
   }
 }
 

@@ -1,6 +1,7 @@
-// A warp and its collectives. All lanes of a warp call each of them, in the same order: there are no partial masks,
-// so the same text is right for a GPU, for the CPU device (one lane: every collective is the identity) and for the
-// emulated warps of tests (32 lanes: fibers of one thread that meet at each collective).
+// A warp, its block, and their collectives. All lanes of a warp call each of them, in the same order: there are no
+// partial masks, so the same text is right for a GPU, for the CPU device (one lane: every collective is the identity;
+// a block is one warp) and for the emulated warps of tests (32 lanes: fibers of one thread that meet at each
+// collective).
 #pragma once
 
 #include "sync.cuh"
@@ -8,8 +9,13 @@
 GPUVM_NAMESPACE_BEGIN
 
 constexpr u32 kLanes = GPUVM_LANES;
+#if defined(__CUDACC_RTC__) || defined(__CUDACC__)
+constexpr u32 kBlockWarps = kCudaBlockWarps;
+#else
+constexpr u32 kBlockWarps = 1;
+#endif
 
-// Counted by the leading lane, added to LoopState when the warp is done with a step.
+// Counted by every lane, added to LoopState when the step ends.
 struct WarpStats {
   u64 discovered = 0;
   u64 next_edges = 0;
@@ -21,28 +27,55 @@ struct WarpStats {
   u64 bytes_in = 0;
 };
 
+constexpr u32 kNumStats = sizeof(WarpStats) / sizeof(u64);
+
+// Vertices that a warp found for the next frontier and has not queued yet. Queued one visit at a time, each costs an
+// atomic on one word of the grid: 16 million of them took longer than the edges did.
+constexpr u32 kPushBuffer = 64 + 4 * kLanes;
+
+// What the warps of a block share: on a GPU in shared memory.
+struct Block {
+  u32 pushed[kBlockWarps][kPushBuffer];
+  u64 stats[kBlockWarps][kNumStats];
+  // The step that all warps are in, as LoopState had it when the step began.
+  u64 scan;
+  u64 num_vertices;
+  u64 num_continuations;
+  u64 finished;
+};
+
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
 // Gives every lane's value to every lane; defined in emulated_warp.cc.
 inline const u64* exchange_between_lanes(void* fibers, u32 lane, u64 value);
 #endif
 
 struct Warp {
-  u32 lane;       // 0 .. kLanes
-  u32 warp;       // 0 .. num_warps
-  u32 num_warps;  // in the grid
-  void* fibers;   // of an emulated warp
+  u32 lane;        // 0 .. kLanes
+  u32 warp;        // 0 .. num_warps
+  u32 num_warps;   // in the grid
+  u32 block_warp;  // 0 .. kBlockWarps
+  u32 num_blocks;  // in the grid
+  Block* block;
+  void* fibers;  // of an emulated warp
   WarpStats stats;
+  u32 num_pushed = 0;  // entries of the block's `pushed` that are this warp's; the same in all lanes
 
   GPUVM_DEVICE bool leads() const { return lane == 0; }
+  GPUVM_DEVICE bool leads_block() const { return block_warp == 0; }
 
 #if defined(__CUDACC_RTC__) || defined(__CUDACC__)
   GPUVM_DEVICE u32 ballot(bool predicate) const { return __ballot_sync(~0u, predicate); }
-  GPUVM_DEVICE u64 broadcast(u64 value, u32 from = 0) const { return __shfl_sync(~0u, value, from); }
+  // The value of lane `from`, which need not be the same for all lanes.
+  GPUVM_DEVICE u64 read_lane(u64 value, u32 from) const { return __shfl_sync(~0u, value, from); }
+  GPUVM_DEVICE u32 read_lane(u32 value, u32 from) const { return __shfl_sync(~0u, value, from); }
   GPUVM_DEVICE void sync() const { __syncwarp(); }
+  GPUVM_DEVICE void sync_block() const { __syncthreads(); }
 #elif GPUVM_LANES == 1
   GPUVM_DEVICE u32 ballot(bool predicate) const { return predicate; }
-  GPUVM_DEVICE u64 broadcast(u64 value, u32 = 0) const { return value; }
+  GPUVM_DEVICE u64 read_lane(u64 value, u32) const { return value; }
+  GPUVM_DEVICE u32 read_lane(u32 value, u32) const { return value; }
   GPUVM_DEVICE void sync() const {}
+  GPUVM_DEVICE void sync_block() const {}
 #else
   GPUVM_DEVICE u32 ballot(bool predicate) const {
     const u64* values = exchange_between_lanes(fibers, lane, predicate);
@@ -50,12 +83,28 @@ struct Warp {
     for (u32 i = 0; i < kLanes; ++i) bits |= u32(values[i]) << i;
     return bits;
   }
-  GPUVM_DEVICE u64 broadcast(u64 value, u32 from = 0) const {
-    return exchange_between_lanes(fibers, lane, value)[from];
-  }
+  GPUVM_DEVICE u64 read_lane(u64 value, u32 from) const { return exchange_between_lanes(fibers, lane, value)[from]; }
+  GPUVM_DEVICE u32 read_lane(u32 value, u32 from) const { return u32(read_lane(u64(value), from)); }
   GPUVM_DEVICE void sync() const { exchange_between_lanes(fibers, lane, 0); }
+  GPUVM_DEVICE void sync_block() const { sync(); }
 #endif
+  GPUVM_DEVICE u64 broadcast(u64 value, u32 from = 0) const { return read_lane(value, from); }
   GPUVM_DEVICE bool any(bool predicate) const { return ballot(predicate) != 0; }
+
+  // Sum over all lanes, in every lane.
+  GPUVM_DEVICE u64 sum(u64 value) const {
+    for (u32 distance = kLanes / 2; distance != 0; distance /= 2) value += read_lane(value, lane ^ distance);
+    return value;
+  }
+
+  // Sum over the lanes up to this one.
+  GPUVM_DEVICE u32 prefix_sum(u32 value) const {
+    for (u32 distance = 1; distance < kLanes; distance *= 2) {
+      const u32 below = read_lane(value, lane < distance ? lane : lane - distance);
+      if (lane >= distance) value += below;
+    }
+    return value;
+  }
 
   // Lanes below this one.
   GPUVM_DEVICE u32 lanes_below() const { return (u32(1) << lane) - 1; }

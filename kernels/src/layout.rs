@@ -104,6 +104,12 @@ shared_constants! {
     /// [`GraphView::weight_type`]
     WEIGHT_F64 = 6;
 
+    /// Warps of a block of a GPU.
+    CUDA_BLOCK_WARPS = 8;
+    /// Blocks of a grid on each multiprocessor of a GPU. 33 blocks of 4 warps already fill a PCIe 5 link with page
+    /// fetches; what more there are hide the latency of vertex state, which is random in device memory.
+    CUDA_BLOCKS_PER_MULTIPROCESSOR = 2;
+
     /// [`LoopState::scan`]: a lane a row, over all vertices ("naive" in the paper).
     SCAN_ROWS = 0;
     /// [`LoopState::scan`]: a warp a chunk, over the frontier's queue.
@@ -203,7 +209,7 @@ shared_struct! {
     /// Where a run stands. The last warp to finish a step writes the next one's numbers, then lets the others go on.
     /// Words that many warps add to have a cache line each.
     LoopState {
-        /// The next work item of this step that nobody has taken.
+        /// Work items of this step that were taken beyond those that every warp has from the start.
         cursor: u64,
         /// Not used.
         reserved_0: [u64; 7],
@@ -215,12 +221,14 @@ shared_struct! {
         next_continuations: u64,
         /// Not used.
         reserved_2: [u64; 7],
-        /// Warps that have come to the end of the step.
+        /// Blocks that have come to the end of a step, counted over all steps.
         arrived: u64,
-        /// Steps that all warps have come to the end of.
+        /// Not used.
+        reserved_3: [u64; 7],
+        /// Steps that all blocks have come to the end of.
         generation: u64,
         /// Not used.
-        reserved_3: [u64; 6],
+        reserved_4: [u64; 7],
         /// This step: vertices of the next frontier, with edges or without.
         discovered: u64,
         /// This step: edges that leave the next frontier.
@@ -256,7 +264,7 @@ shared_struct! {
         /// 1 after the last step.
         finished: u64,
         /// Not used.
-        reserved_4: [u64; 7],
+        reserved_5: [u64; 7],
     }
 
     /// What a step did. The last record also holds all steps for which there was no room.
@@ -353,5 +361,9 @@ shared_struct! {
         traversal: TraversalView,
         /// Address of a `u32` a vertex: a vertex of its component with an id not larger.
         labels: u64,
+        /// 1 if every edge has its reverse, so that one of the two links both ends.
+        symmetric: u32,
+        /// Not used.
+        reserved: u32,
     }
 }

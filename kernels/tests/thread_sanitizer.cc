@@ -42,7 +42,8 @@ void on_threads(u32 num_threads, Body body) {
   std::vector<std::thread> threads;
   for (u32 t = 0; t < num_threads; ++t)
     threads.emplace_back([=] {
-      Warp warp{0, t, num_threads, nullptr, {}};
+      Block block;
+      Warp warp{0, t, num_threads, 0, num_threads, &block, nullptr, {}};
       body(warp);
     });
   for (std::thread& thread : threads) thread.join();
@@ -88,7 +89,8 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
         require(reinterpret_cast<const u64*>(frame)[at] == host[page * kPageBytes / 8 + at], "a page holds its bytes");
       release_page(warp, paging, page, 1);
     }
-    flush_stats(warp, &counters);
+    note_stats(warp);
+    add_block_stats(warp, &counters);
   });
   pages.require_quiet();
   require(counters.evictions > 0 && counters.faults - counters.evictions <= num_threads, "evictions match the faults");

@@ -38,7 +38,12 @@ impl PreparedGraph {
         let mut stats = RunStats::default();
         if num_vertices > 0 {
             let traversal = self.traversal(false, false);
-            let args = ComponentsArgs { traversal, labels: self.labels.address() };
+            let args = ComponentsArgs {
+                traversal,
+                labels: self.labels.address(),
+                symmetric: self.csr().is_symmetric().into(),
+                reserved: 0,
+            };
             let num_edges = self.csr().num_edges();
             stats.steps = self.run(&args, &traversal, FrontierSize::default(), num_edges)?.1;
             for step in &mut stats.steps {

@@ -12,16 +12,12 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use gpuvm_kernels::cpu_device::KernelArgs;
+use gpuvm_kernels::layout::{CUDA_BLOCK_WARPS, CUDA_BLOCKS_PER_MULTIPROCESSOR};
 
 use crate::error::Error;
 
-/// Threads of a block: 8 warps.
-const BLOCK_THREADS: u32 = 256;
-pub(crate) const WARPS_PER_BLOCK: u32 = BLOCK_THREADS / 32;
-
-/// Blocks on each multiprocessor. 33 blocks of 128 threads already fill a PCIe 5 link with page fetches; what more
-/// there are hide the latency of vertex state, which is random in device memory.
-const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
+pub(crate) const WARPS_PER_BLOCK: u32 = CUDA_BLOCK_WARPS as u32;
+const BLOCK_THREADS: u32 = WARPS_PER_BLOCK * 32;
 
 /// Device memory left to others and to the driver: module code, local memory, pool granularity.
 const RESERVE_BYTES: u64 = 512 << 20;
@@ -85,7 +81,7 @@ impl CudaDevice {
     }
 
     pub fn max_warps(&self) -> u32 {
-        self.multiprocessors * BLOCKS_PER_MULTIPROCESSOR * WARPS_PER_BLOCK
+        self.multiprocessors * CUDA_BLOCKS_PER_MULTIPROCESSOR as u32 * WARPS_PER_BLOCK
     }
 
     pub fn free_bytes(&self) -> Result<u64, Error> {
