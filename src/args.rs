@@ -271,8 +271,8 @@ pub struct DeviceArgs {
     /// How work is cut: a lane a row (naive) or a warp a chunk (balanced, which auto means)
     #[arg(long, default_value = "auto")]
     pub variant: VariantArg,
-    /// Which page leaves when a frame is needed
-    #[arg(long, default_value = "fifo")]
+    /// Which page leaves when a frame is needed: pinned-share keeps most pages it has and evicts among the rest
+    #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -321,6 +321,7 @@ pub enum VariantArg {
 pub enum PolicyArg {
     Fifo,
     Clock,
+    PinnedShare,
 }
 
 /// A whole number, not yet compared with the vertices of a graph: it may be negative or too large for any.

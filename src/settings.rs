@@ -220,6 +220,7 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
         policy: match args.policy {
             PolicyArg::Fifo => Policy::Fifo,
             PolicyArg::Clock => Policy::Clock,
+            PolicyArg::PinnedShare => Policy::PinnedShare,
         },
         chunk_edges: args.chunk_edges,
         ..EngineConfig::default()

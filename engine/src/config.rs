@@ -112,6 +112,9 @@ named_choice! {
         Fifo = "fifo",
         /// The same, but a page used since the hand passed last is spared once.
         Clock = "clock",
+        /// Most frames keep the page that they get first, and pages are evicted from the others, first come first out. A
+        /// scan that is longer than the frames has every page leave just before it comes back, under the other two.
+        PinnedShare = "pinned-share",
     }
 }
 
@@ -206,7 +209,7 @@ impl Default for EngineConfig {
             access: None,
             page_size: PageSize::default(),
             variant: Variant::Balanced,
-            policy: Policy::Fifo,
+            policy: Policy::PinnedShare,
             chunk_edges: None,
             // A page from a slow network file may take seconds.
             stuck_after: Duration::from_secs(60),
@@ -234,6 +237,6 @@ mod tests {
         for &access in Access::ALL {
             assert_eq!(access.name().parse(), Ok(access));
         }
-        assert_eq!("lru".parse::<Policy>(), Err("'lru' is none of fifo, clock".to_owned()));
+        assert_eq!("lru".parse::<Policy>(), Err("'lru' is none of fifo, clock, pinned-share".to_owned()));
     }
 }

@@ -4,7 +4,7 @@
 use gpuvm_kernels::layout::{LoopState, StepRecord};
 use serde::Serialize;
 
-use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::config::{Access, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
 use crate::error::Error;
 use crate::graph::Csr;
@@ -65,6 +65,8 @@ pub struct MemoryPlan {
     pub num_pages: u64,
     /// Frames for them; 0 unless paged.
     pub num_frames: u64,
+    /// Of these, frames that keep the page they get first; 0 unless the policy is `pinned-share` and pages are evicted.
+    pub num_pinned_frames: u64,
     /// Edges of a segment: the most that a work item covers.
     pub chunk_edges: u32,
     /// Warps of a launch.
@@ -153,7 +155,7 @@ impl MemoryPlan {
             None => (Access::Paged, "the edges do not fit the budget".to_owned()),
         };
 
-        let (mut num_frames, mut num_warps) = (0, device.max_warps());
+        let (mut num_frames, mut num_pinned_frames, mut num_warps) = (0, 0, device.max_warps());
         let needed_bytes = match access {
             Access::Paged => least_bytes,
             // Managed memory beyond what the card has free may hang it, so it counts like any other.
@@ -180,6 +182,12 @@ impl MemoryPlan {
                     let warps =
                         num_frames / (2 * frames_per_warp) / u64::from(at_a_time) * u64::from(at_a_time);
                     num_warps = num_warps.min(u32::try_from(warps).unwrap_or(u32::MAX)).max(at_a_time);
+                    if config.policy == Policy::PinnedShare {
+                        // What warps hold at a time must fit what is left, again twice over, and an eighth makes up for
+                        // pages that came first and are not needed again.
+                        let ring = (2 * frames_per_warp * u64::from(num_warps)).max(num_frames / 8);
+                        num_pinned_frames = num_frames.saturating_sub(ring);
+                    }
                 }
                 state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
                 state.push(PlanItem { name: "frame owners", bytes: num_frames * 8 + 8 });
@@ -203,6 +211,7 @@ impl MemoryPlan {
             page_size: config.page_size,
             num_pages,
             num_frames,
+            num_pinned_frames,
             chunk_edges,
             num_warps,
             page_edges,

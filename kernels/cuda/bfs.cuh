@@ -36,8 +36,9 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
       [&](u32 level, u64 scan, const StepView& step) {
         traverse<UnitWeight>(warp, args.traversal, step, scan, BfsVisitor{levels, pointer<u32>(args.parents), level});
       },
-      [&](u32 level, u64 frontier_edges) {
-        return frontier_edges != 0 && level < args.depth_limit &&
+      [&](const LoopState& next) {
+        return next.frontier_edges != 0 && next.step < args.depth_limit &&
+               1 + next.total_discovered < args.num_reachable &&
                (args.target == kUnreached || load_relaxed(&levels[args.target]) == kUnreached);
       });
 }

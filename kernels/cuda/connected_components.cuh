@@ -65,7 +65,7 @@ GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
           });
         }
       },
-      [&](u32 next, u64) { return next < 3; });
+      [&](const LoopState& next) { return next.step < 3; });
 }
 
 GPUVM_NAMESPACE_END

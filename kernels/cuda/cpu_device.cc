@@ -1,7 +1,5 @@
 // The CPU device: the same device code, a thread a warp. Compiled with one lane for the product and, for tests, with
 // the 32 lanes of emulated_warp.cc.
-#include <cstddef>
-
 #include "bfs.cuh"
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
@@ -14,9 +12,6 @@
 namespace {
 
 using namespace gpuvm;
-
-// add_block_stats relies on it; offsetof is not there when NVRTC compiles.
-static_assert(offsetof(LoopState, bytes_in) - offsetof(LoopState, discovered) == (kNumStats - 1) * sizeof(u64));
 
 // Runs `kernel` on every lane of this thread's warp.
 template <class Args>

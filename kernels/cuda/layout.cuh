@@ -74,6 +74,15 @@ constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
 
+constexpr u64 kStatDiscovered = 0;
+constexpr u64 kStatNextEdges = 1;
+constexpr u64 kStatEdges = 2;
+constexpr u64 kStatHits = 3;
+constexpr u64 kStatFaults = 4;
+constexpr u64 kStatCoalesced = 5;
+constexpr u64 kStatEvictions = 6;
+constexpr u64 kStatBytesIn = 7;
+
 struct ErrorSlot {
   u32 code;
   u32 reserved;
@@ -92,7 +101,9 @@ struct FramePoolView {
   u64 owners;
   u64 hand;
   u32 num_frames;
+  u32 num_kept;
   u32 policy;
+  u32 reserved;
 };
 
 struct ArrayView {
@@ -122,35 +133,28 @@ struct FrontierView {
   u64 continuations;
 };
 
+struct SharedCounter {
+  u64 value;
+  u64 reserved[15];
+};
+
 struct LoopState {
-  u64 cursor;
-  u64 reserved_0[7];
-  u64 next_vertices;
-  u64 reserved_1[7];
-  u64 next_continuations;
-  u64 reserved_2[7];
-  u64 arrived;
-  u64 reserved_3[7];
-  u64 generation;
-  u64 reserved_4[7];
-  u64 discovered;
-  u64 next_edges;
-  u64 edges;
-  u64 hits;
-  u64 faults;
-  u64 coalesced;
-  u64 evictions;
-  u64 bytes_in;
+  SharedCounter cursor;
+  SharedCounter next_vertices;
+  SharedCounter next_continuations;
+  SharedCounter arrived;
+  SharedCounter generation;
+  SharedCounter totals[8];
   u64 step;
   u64 scan;
   u64 frontier;
+  u64 frontier_edges;
   u64 num_vertices;
   u64 num_continuations;
   u64 total_discovered;
   u64 last_discovery;
   u64 started_ns;
   u64 finished;
-  u64 reserved_5[7];
 };
 
 struct StepRecord {
@@ -182,6 +186,7 @@ struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
+  u64 num_reachable;
   u32 depth_limit;
   u32 target;
 };

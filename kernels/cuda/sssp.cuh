@@ -67,10 +67,11 @@ GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
                          SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
                                              pointer<const u64>(args.bound), args.limit, number + 1});
       },
-      [&](u32, u64 frontier_edges) { return frontier_edges != 0; });
+      [&](const LoopState& next) { return next.frontier_edges != 0; });
 }
 
-// Passes over all edges, each followed by a count of the vertices that have no parent yet.
+// Passes over all edges, each followed by a count of the vertices that have no parent yet, which stands where other
+// algorithms count the next frontier's edges.
 template <class Weight>
 GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   const u64* distances = pointer<const u64>(args.distances);
@@ -91,7 +92,7 @@ GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
             if (reached && v != args.source && load_relaxed(&parents[v]) == kNoParent) ++warp.stats.next_edges;
           });
       },
-      [&](u32 next, u64 without_parent) { return next % 2 == 1 || without_parent != 0; });
+      [&](const LoopState& next) { return next.step % 2 == 1 || next.frontier_edges != 0; });
 }
 
 // Calls `body` with the weights' type.

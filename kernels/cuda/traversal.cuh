@@ -34,6 +34,7 @@ struct StepView {
   FrontierView next;
   u64 num_vertices;       // in the current queues
   u64 num_continuations;
+  u64 frontier_edges;
   u64 error;
 };
 
@@ -52,7 +53,7 @@ struct WorkItems {
       begin = u64(warp.warp) * batch;
       first = false;
     } else if (num_items > given) {
-      if (warp.leads() && !is_stopped(view.error)) begin = given + add_relaxed(&view.state->cursor, batch);
+      if (warp.leads() && !is_stopped(view.error)) begin = given + add_relaxed(&view.state->cursor.value, batch);
       begin = warp.broadcast(begin);
     }
     end = smaller(begin + batch, num_items);
@@ -70,12 +71,11 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
     for (u64 v = first + warp.lane; v < last; v += kLanes) body(u32(v));
 }
 
-// Puts the vertices that this warp has pushed into the queues of the next frontier. Those without edges are counted and
-// left out. One atomic for all of them, and one for each row that goes on into further segments.
-GPUVM_DEVICE_LOOP void flush_pushed(Warp& warp, const StepView& view) {
+// Counts the vertices that this warp has pushed and their edges, and keeps those that have some for the queue: returns
+// how many. Their segments are queued here, one atomic a row that opens any.
+GPUVM_DEVICE_LOOP u32 keep_pushed(Warp& warp, const StepView& view) {
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
   u32* pushed = warp.block->pushed[warp.block_warp];
-  const bool with_queues = view.next.vertices != 0;
   u32 num_kept = 0;
   warp.sync();  // orders the pushes of all lanes before the reads
   for (u32 i = 0; i < warp.num_pushed; i += kLanes) {
@@ -84,27 +84,28 @@ GPUVM_DEVICE_LOOP void flush_pushed(Warp& warp, const StepView& view) {
     const u64 begin = mine ? row_offsets[v] : 0, end = mine ? row_offsets[v + 1] : 0;
     warp.stats.discovered += mine;
     warp.stats.next_edges += end - begin;
-    if (!with_queues) continue;
+    if (view.next.vertices == 0) continue;
     const u32 kept = warp.ballot(begin != end);
     warp.sync();  // all have read their entry before one is overwritten
     if (begin != end) {
       pushed[num_kept + count_bits(kept & warp.lanes_below())] = v;
       const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
       if (first_segment != last_segment) {
-        u64 at = add_relaxed(&view.state->next_continuations, last_segment - first_segment);
+        u64 at = add_relaxed(&view.state->next_continuations.value, last_segment - first_segment);
         for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
       }
     }
     num_kept += count_bits(kept);
   }
   warp.num_pushed = 0;
-  if (num_kept == 0) return;
-  u64 slot = 0;
-  if (warp.leads()) slot = add_relaxed(&view.state->next_vertices, num_kept);
-  slot = warp.broadcast(slot);
   warp.sync();
+  return num_kept;
+}
+
+// Writes what keep_pushed kept into the queue of the next frontier, from entry `slot` on.
+GPUVM_DEVICE void queue_kept(const Warp& warp, const StepView& view, u64 slot, u32 num_kept) {
+  const u32* pushed = warp.block->pushed[warp.block_warp];
   for (u32 i = warp.lane; i < num_kept; i += kLanes) pointer<u32>(view.next.vertices)[slot + i] = pushed[i];
-  warp.sync();  // all have read before the next push
 }
 
 // Adds to the next frontier the vertices of the lanes that found one. There is room for kEdgesInFlight pushes until
@@ -116,7 +117,13 @@ GPUVM_DEVICE void push(Warp& warp, bool found, u32 v) {
 }
 
 GPUVM_DEVICE void make_room(Warp& warp, const StepView& view) {
-  if (warp.num_pushed > kPushBuffer - kEdgesInFlight * kLanes) flush_pushed(warp, view);
+  if (warp.num_pushed <= kPushBuffer - kEdgesInFlight * kLanes) return;
+  const u32 num_kept = keep_pushed(warp, view);
+  if (num_kept == 0) return;
+  u64 slot = 0;
+  if (warp.leads()) slot = add_relaxed(&view.state->next_vertices.value, num_kept);
+  queue_kept(warp, view, warp.broadcast(slot), num_kept);
+  warp.sync();  // all have read before the next push
 }
 
 // Part of a row: the edges from number `begin` on, `length` of them, the first where `run` starts.
@@ -242,9 +249,11 @@ GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.num_vertices + view.num_continuations;
-  // Few items are spread over all warps, since a warp does its items one after the other; of many, a warp takes 32 at
-  // a time, since each taking is an atomic on one word.
-  WorkItems work{num_items, u32(smaller(num_items / (2 * u64(warp.num_warps)) + 1, 32))};
+  // A warp does few long rows one after the other, so these are spread over all warps; short ones are enough for a warp
+  // when they keep its lanes busy; and of many a warp takes 32 at a time, since each taking is an atomic on one word.
+  const u64 spread = num_items / (2 * u64(warp.num_warps)) + 1;
+  const u64 filling = kLanes * num_items / (view.frontier_edges + 1);
+  WorkItems work{num_items, u32(smaller(spread < filling ? filling : spread, 32))};
   u64 first, last;
   while (work.take(warp, view, first, last)) {
     for (; first < last; first += kLanes) {
@@ -354,6 +363,7 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
 // Sets down in the block's memory what the lanes of this warp counted.
 GPUVM_DEVICE void note_stats(Warp& warp) {
   const WarpStats& stats = warp.stats;
+  // By STAT_ constant.
   const u64 values[kNumStats] = {stats.discovered, stats.next_edges, stats.edges,     stats.hits,
                                  stats.faults,     stats.coalesced,  stats.evictions, stats.bytes_in};
   for (u32 i = 0; i < kNumStats; ++i) {
@@ -365,11 +375,10 @@ GPUVM_DEVICE void note_stats(Warp& warp) {
 
 // Adds what the warps of this block noted to the step's sums, a lane a sum; by one warp, when all have noted.
 GPUVM_DEVICE void add_block_stats(const Warp& warp, LoopState* state) {
-  u64* totals = &state->discovered;  // and those after it, in the order of WarpStats: cpu_device.cc asserts it
   for (u32 i = warp.lane; i < kNumStats; i += kLanes) {
     u64 sum = 0;
     for (u32 w = 0; w < kBlockWarps; ++w) sum += warp.block->stats[w][i];
-    if (sum != 0) add_relaxed(&totals[i], sum);
+    if (sum != 0) add_relaxed(&state->totals[i].value, sum);
   }
 }
 
@@ -394,8 +403,15 @@ GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView
 
 // What a step did, to be recorded.
 GPUVM_DEVICE StepRecord record_of(const LoopState& state, u64 now) {
-  return {state.frontier,  state.scan,      state.edges,    state.hits,            state.faults,
-          state.coalesced, state.evictions, state.bytes_in, now - state.started_ns};
+  return {state.frontier,
+          state.scan,
+          state.totals[kStatEdges].value,
+          state.totals[kStatHits].value,
+          state.totals[kStatFaults].value,
+          state.totals[kStatCoalesced].value,
+          state.totals[kStatEvictions].value,
+          state.totals[kStatBytesIn].value,
+          now - state.started_ns};
 }
 
 GPUVM_DEVICE void add_record(StepRecord* sum, const StepRecord& step) {
@@ -410,50 +426,66 @@ GPUVM_DEVICE void add_record(StepRecord* sum, const StepRecord& step) {
   sum->ns += step.ns;
 }
 
-// Sets the next step up, `now`.
-GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, bool goes_on, u64 now) {
+// Sets the next step up, `now`; `goes_on` may look at what this one did.
+template <class GoesOn>
+GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, GoesOn goes_on, u64 now) {
+  const u64 discovered = state->totals[kStatDiscovered].value;
   ++state->step;
   state->started_ns = now;
-  state->finished = !goes_on;
-  state->frontier = state->discovered;
-  state->num_vertices = state->next_vertices;
-  state->num_continuations = state->next_continuations;
+  state->frontier = discovered;
+  state->frontier_edges = state->totals[kStatNextEdges].value;
+  state->num_vertices = state->next_vertices.value;
+  state->num_continuations = state->next_continuations.value;
   // A large frontier needs most pages anyway: in address order each is fetched once, in the queue's order again and
   // again, as soon as frames are short.
-  const u64 num_items = state->next_vertices + state->next_continuations;
-  const bool sparse = state->next_edges < view.dense_edges && num_items < view.dense_items;
+  const u64 num_items = state->num_vertices + state->num_continuations;
+  const bool sparse = state->frontier_edges < view.dense_edges && num_items < view.dense_items;
   state->scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
-  state->total_discovered += state->discovered;
-  if (state->discovered != 0) state->last_discovery = state->step;
-  state->discovered = state->next_edges = state->edges = state->hits = state->faults = 0;
-  state->coalesced = state->evictions = state->bytes_in = 0;
-  state->cursor = state->next_vertices = state->next_continuations = 0;
+  state->total_discovered += discovered;
+  if (discovered != 0) state->last_discovery = state->step;
+  state->finished = is_stopped(view.error) || !goes_on(*state);
+  for (u32 i = 0; i < kNumStats; ++i) state->totals[i].value = 0;
+  state->cursor.value = state->next_vertices.value = state->next_continuations.value = 0;
 }
 
-// Ends step `number`: every warp waits here for all others. The last block to arrive asks
-// `goes_on(number of the next step, its frontier's edges)`, sets the next step up and lets the others go; it records
-// the step after that, off everyone's way.
+// Ends a step: every warp waits here for all others. The last block to arrive sets the next step up and lets the others
+// go; it records the step after that, off everyone's way.
 template <class GoesOn>
-GPUVM_DEVICE void meet(Warp& warp, const TraversalView& view, LoopState* state, u64 number, GoesOn goes_on) {
+GPUVM_DEVICE void meet(Warp& warp, const TraversalView& view, const StepView& step, u64 generation, GoesOn goes_on) {
+  Block* block = warp.block;
+  LoopState* state = step.state;
+  const u32 num_kept = warp.num_pushed == 0 ? 0 : keep_pushed(warp, step);
   note_stats(warp);
-  warp.sync_block();  // orders what all warps of the block wrote before the release
+  if (warp.leads()) block->num_kept[warp.block_warp] = num_kept;
+  warp.sync_block();
+  // The block's last vertices are queued together: where frontiers are small, all that it has, for one atomic.
+  u32 before = 0, all = 0;
+  for (u32 w = 0; w < kBlockWarps; ++w) {
+    before += w < warp.block_warp ? block->num_kept[w] : 0;
+    all += block->num_kept[w];
+  }
+  if (warp.leads_block()) add_block_stats(warp, state);
+  if (all != 0) {
+    if (warp.leads_block() && warp.leads()) block->slot = add_relaxed(&state->next_vertices.value, all);
+    warp.sync_block();
+    queue_kept(warp, step, block->slot + before, num_kept);
+    warp.sync_block();  // orders what all warps of the block wrote before the release
+  }
   if (!warp.leads_block()) return;
-  add_block_stats(warp, state);
   warp.sync();
-  const u64 generation = number + 1;
   if (!warp.leads()) {
     // The leader speaks for all.
-  } else if (add_acquire_release(&state->arrived, 1) + 1 == generation * warp.num_blocks) {
+  } else if (add_acquire_release(&state->arrived.value, 1) + 1 == generation * warp.num_blocks) {
     const u64 now = now_ns();
-    const u64 step = state->step;
+    const u64 number = state->step;
     const StepRecord record = record_of(*state, now);
-    next_step(view, state, !is_stopped(view.error) && goes_on(u32(generation), state->next_edges), now);
-    store_release(&state->generation, generation);
-    add_record(pointer<StepRecord>(view.records) + smaller(step, view.max_records - 1), record);
+    next_step(view, state, goes_on, now);
+    store_release(&state->generation.value, generation);
+    add_record(pointer<StepRecord>(view.records) + smaller(number, view.max_records - 1), record);
   } else {
     // No watchdog: a step may take long, and every fault in it has its own.
     u32 round = 0;
-    while (load_acquire(&state->generation) < generation) pause(round++);
+    while (load_acquire(&state->generation.value) < generation) pause(round++);
   }
   warp.sync();
 }
@@ -462,6 +494,7 @@ GPUVM_DEVICE void meet(Warp& warp, const TraversalView& view, LoopState* state, 
 GPUVM_DEVICE void read_step(const Warp& warp, const LoopState* state) {
   if (warp.leads_block() && warp.leads()) {
     warp.block->scan = load_relaxed(&state->scan);
+    warp.block->frontier_edges = load_relaxed(&state->frontier_edges);
     warp.block->num_vertices = load_relaxed(&state->num_vertices);
     warp.block->num_continuations = load_relaxed(&state->num_continuations);
     warp.block->finished = load_relaxed(&state->finished);
@@ -469,8 +502,8 @@ GPUVM_DEVICE void read_step(const Warp& warp, const LoopState* state) {
   warp.sync_block();  // a lane's acquire lets the whole block read what it acquired
 }
 
-// Runs step after step without the host. `step(number, scan, view)` is done by all warps, `goes_on` asked between two
-// steps (see `meet`). All blocks of the grid must be running at the same time.
+// Runs step after step without the host. `step(number, scan, view)` is done by all warps; between two steps
+// `goes_on(state)` is asked once, of the state of the next. All blocks of the grid must be running at the same time.
 template <class Step, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
@@ -484,10 +517,10 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, Go
                        view.frontiers[(number + 1) % 2],
                        warp.block->num_vertices,
                        warp.block->num_continuations,
+                       warp.block->frontier_edges,
                        view.error};
     step(u32(number), warp.block->scan, now);
-    if (warp.num_pushed != 0) flush_pushed(warp, now);
-    meet(warp, view, state, number, goes_on);
+    meet(warp, view, now, number + 1, goes_on);
     read_step(warp, state);
     if (warp.block->finished) return;
   }

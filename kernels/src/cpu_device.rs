@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::layout::{BfsArgs, ComponentsArgs, LoopState, SsspArgs, SsspParentsArgs, StepRecord};
+use crate::layout::{BfsArgs, ComponentsArgs, LoopState, SharedCounter, SsspArgs, SsspParentsArgs, StepRecord};
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
 
@@ -103,4 +103,4 @@ macro_rules! plain_words {
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(LoopState, StepRecord);
+plain_words!(SharedCounter, LoopState, StepRecord);

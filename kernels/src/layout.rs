@@ -104,6 +104,24 @@ shared_constants! {
     /// [`GraphView::weight_type`]
     WEIGHT_F64 = 6;
 
+    /// [`LoopState::totals`]: vertices of the next frontier, with edges or without.
+    STAT_DISCOVERED = 0;
+    /// [`LoopState::totals`]: edges that leave the next frontier.
+    STAT_NEXT_EDGES = 1;
+    /// [`LoopState::totals`]: edges looked at.
+    STAT_EDGES = 2;
+    /// [`LoopState::totals`]: accesses that found their page resident.
+    STAT_HITS = 3;
+    /// [`LoopState::totals`]: accesses that fetched their page, page faults.
+    STAT_FAULTS = 4;
+    /// [`LoopState::totals`]: lanes that shared another lane's access, and accesses that waited for another warp's
+    /// fetch.
+    STAT_COALESCED = 5;
+    /// [`LoopState::totals`]: pages that lost their frame.
+    STAT_EVICTIONS = 6;
+    /// [`LoopState::totals`]: bytes fetched.
+    STAT_BYTES_IN = 7;
+
     /// Warps of a block of a GPU.
     CUDA_BLOCK_WARPS = 8;
     /// Blocks of a grid on each multiprocessor of a GPU. 33 blocks of 4 warps already fill a PCIe 5 link with page
@@ -153,8 +171,13 @@ shared_struct! {
         hand: u64,
         /// Number of frames.
         num_frames: u32,
+        /// The first so many frames keep the page they get first: a scan longer than the frames would else have every
+        /// page leave just before it comes back.
+        num_kept: u32,
         /// An `EVICTION_` constant.
         policy: u32,
+        /// Not used.
+        reserved: u32,
     }
 
     /// An array in host memory, read through pages; or, when not paged, its elements wherever they are.
@@ -206,52 +229,38 @@ shared_struct! {
         continuations: u64,
     }
 
-    /// Where a run stands. The last warp to finish a step writes the next one's numbers, then lets the others go on.
-    /// Words that many warps add to have a cache line each.
+    /// A number that many warps add to. Each has a cache line of its own: additions to one line queue up behind each
+    /// other, also those to different words.
+    SharedCounter {
+        /// The number.
+        value: u64,
+        /// Not used.
+        reserved: [u64; 15],
+    }
+
+    /// Where a run stands. The last block to finish a step writes the next one's numbers, then lets the others go on.
     LoopState {
         /// Work items of this step that were taken beyond those that every warp has from the start.
-        cursor: u64,
-        /// Not used.
-        reserved_0: [u64; 7],
+        cursor: SharedCounter,
         /// Vertices of the next frontier with outgoing edges: entries of its vertex queue.
-        next_vertices: u64,
-        /// Not used.
-        reserved_1: [u64; 7],
+        next_vertices: SharedCounter,
         /// Segments in the next frontier's queue.
-        next_continuations: u64,
-        /// Not used.
-        reserved_2: [u64; 7],
+        next_continuations: SharedCounter,
         /// Blocks that have come to the end of a step, counted over all steps.
-        arrived: u64,
-        /// Not used.
-        reserved_3: [u64; 7],
+        arrived: SharedCounter,
         /// Steps that all blocks have come to the end of.
-        generation: u64,
-        /// Not used.
-        reserved_4: [u64; 7],
-        /// This step: vertices of the next frontier, with edges or without.
-        discovered: u64,
-        /// This step: edges that leave the next frontier.
-        next_edges: u64,
-        /// This step: edges looked at.
-        edges: u64,
-        /// This step: accesses that found their page resident.
-        hits: u64,
-        /// This step: accesses that fetched their page, page faults.
-        faults: u64,
-        /// This step: lanes that shared another lane's access, and accesses that waited for another warp's fetch.
-        coalesced: u64,
-        /// This step: pages that lost their frame.
-        evictions: u64,
-        /// This step: bytes fetched.
-        bytes_in: u64,
+        generation: SharedCounter,
+        /// What this step did so far, by `STAT_` constant.
+        totals: [SharedCounter; 8],
         /// Number of this step, from 0.
         step: u64,
         /// A `SCAN_` constant.
         scan: u64,
         /// Vertices of the frontier.
         frontier: u64,
-        /// Of these, entries of the vertex queue.
+        /// Edges that leave them.
+        frontier_edges: u64,
+        /// Of the vertices, entries of the vertex queue.
         num_vertices: u64,
         /// Entries of the segment queue.
         num_continuations: u64,
@@ -263,8 +272,6 @@ shared_struct! {
         started_ns: u64,
         /// 1 after the last step.
         finished: u64,
-        /// Not used.
-        reserved_5: [u64; 7],
     }
 
     /// What a step did. The last record also holds all steps for which there was no room.
@@ -321,6 +328,8 @@ shared_struct! {
         levels: u64,
         /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
         parents: u64,
+        /// Vertices that may be reached at most, with the source: the search ends when it has found so many.
+        num_reachable: u64,
         /// The last level.
         depth_limit: u32,
         /// The vertex that ends the search; `u32::MAX` if none.

@@ -61,7 +61,7 @@ struct Pages {
   Pages(u64 num_pages, u64 num_frames, u64 policy)
       : entries(num_pages), owners(num_frames, kNoPage), frames(num_frames << kPageShift), policy(policy) {}
   PageTableView table() { return {address(entries), u32(kPageTableEvicts), kPageShift}; }
-  FramePoolView pool() { return {address(frames), address(owners), address(hand), u32(owners.size()), u32(policy)}; }
+  FramePoolView pool() { return {address(frames), address(owners), address(hand), u32(owners.size()), 0, u32(policy), 0}; }
   void require_quiet() {
     for (u64 entry : entries)
       require(entry == 0 || (page_state(entry) == kPageResident && page_references(entry) == 0),
@@ -93,9 +93,11 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
     add_block_stats(warp, &counters);
   });
   pages.require_quiet();
-  require(counters.evictions > 0 && counters.faults - counters.evictions <= num_threads, "evictions match the faults");
+  auto total = [&](u64 stat) { return counters.totals[stat].value; };
+  require(total(kStatEvictions) > 0 && total(kStatFaults) - total(kStatEvictions) <= num_threads,
+          "evictions match the faults");
   std::printf("%u threads, %llu pages, policy %llu: %llu faults, %llu hits, %llu shared, %llu evictions\n", num_threads,
-              num_pages, policy, counters.faults, counters.hits, counters.coalesced, counters.evictions);
+              num_pages, policy, total(kStatFaults), total(kStatHits), total(kStatCoalesced), total(kStatEvictions));
 }
 
 // A random graph with a hub whose row spans pages, and u8 weights.
@@ -175,6 +177,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     state = LoopState{};
     state.scan = kScanChunks;
     state.num_vertices = 1;
+    state.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
     state.num_continuations = last - first;
     on_threads(num_threads, kernel);
   };
@@ -185,7 +188,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     on_threads(num_threads, kernel);
   };
   levels[7] = 0;
-  with_queues([&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), kUnreached, kUnreached}); });
+  with_queues([&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), n + 1, kUnreached, kUnreached}); });
   distances[7] = 0;
   stamps[7] = 1;
   with_queues([&](Warp& warp) {

@@ -70,6 +70,7 @@ impl PreparedGraph {
                 traversal,
                 levels: self.levels.address(),
                 parents: if options.parents { self.parents.address() } else { 0 },
+                num_reachable: self.num_reachable,
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 target: options.target.unwrap_or(VertexId::MAX),
             };

@@ -19,6 +19,7 @@ pub(crate) struct PageTable {
     hand: DeviceArray<u64>,
     frames: DeviceArray<u8>,
     num_frames: u32,
+    num_kept: u32,
     page_shift: u32,
     evicts: bool,
     policy: Policy,
@@ -32,6 +33,7 @@ impl PageTable {
             hand: DeviceArray::zeroed(device, "frame hand", 1)?,
             frames: DeviceArray::zeroed(device, "page frames", plan.num_frames * plan.page_size.bytes())?,
             num_frames: plan.num_frames as u32,
+            num_kept: plan.num_pinned_frames as u32,
             page_shift: plan.page_size.shift(),
             evicts: plan.evicts(),
             policy,
@@ -62,10 +64,12 @@ impl PageTable {
             owners: self.owners.address(),
             hand: self.hand.address(),
             num_frames: self.num_frames,
+            num_kept: self.num_kept,
             policy: match self.policy {
-                Policy::Fifo => EVICTION_FIFO,
+                Policy::Fifo | Policy::PinnedShare => EVICTION_FIFO,
                 Policy::Clock => EVICTION_CLOCK,
             } as u32,
+            reserved: 0,
         }
     }
 
