@@ -21,10 +21,10 @@ use crate::stats::StepStats;
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
 pub struct Engine {
-    config: EngineConfig,
-    device: Device,
+    pub(crate) config: EngineConfig,
+    pub(crate) device: Device,
     error: Arc<ErrorSlot>,
-    running: Arc<Mutex<()>>,
+    pub(crate) running: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -46,20 +46,6 @@ impl Engine {
     /// What kernels run on, for people: `cpu with 8 threads`, or the name of the GPU.
     pub fn device_name(&self) -> String {
         self.device.name()
-    }
-
-    /// Bytes a second that the link to the GPU gives at most, measured with its copy engine in some milliseconds; `None`
-    /// on the CPU device.
-    ///
-    /// # Errors
-    /// [`Error::Cuda`], [`Error::Pin`], [`Error::OutOfMemory`].
-    pub fn link_rate(&self) -> Result<Option<f64>, Error> {
-        const BYTES: usize = 256 << 20;
-        let Device::Cuda(cuda) = &self.device else { return Ok(None) };
-        let mut host = memmap2::MmapMut::map_anon(BYTES)
-            .map_err(|_| Error::OutOfMemory { what: "a test buffer", bytes: BYTES as u64 })?;
-        host.fill(1);
-        cuda.copy_rate(&host).map(Some)
     }
 
     /// Stops this engine's runs from another thread.

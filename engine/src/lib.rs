@@ -22,8 +22,8 @@
 //! # Ok::<(), gpuvm_engine::Error>(())
 //! ```
 //!
-//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the one place in
-//! `engine` that launches: a kernel's arguments name memory by address.
+//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the places in `engine`
+//! and `link` that launch: a kernel's arguments name memory by address.
 #![deny(unsafe_code)]
 
 mod algorithm;
@@ -36,6 +36,8 @@ mod engine;
 mod error;
 mod frontier;
 pub mod graph;
+#[expect(unsafe_code, reason = "launches a kernel")]
+mod link;
 mod memory;
 mod paging;
 mod plan;
