@@ -34,6 +34,7 @@ mod device;
 #[expect(unsafe_code, reason = "launches kernels")]
 mod engine;
 mod error;
+mod facts;
 mod frontier;
 pub mod graph;
 #[expect(unsafe_code, reason = "launches a kernel")]
@@ -50,6 +51,7 @@ pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
 pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, Variant};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError};
+pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};
 #[doc(hidden)]
 pub use gpuvm_kernels::cpu_device::WarpLanes;
 pub use memory::CancelHandle;
