@@ -6,6 +6,7 @@
 
 mod args;
 mod convert;
+mod doctor;
 mod info;
 mod output;
 mod progress;
@@ -73,6 +74,7 @@ fn start(arguments: Arguments) -> Result<()> {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             info::info(args, quiet, &watch)
         }
+        Command::Doctor(args) => doctor::doctor(args, quiet),
     }
 }
 

@@ -181,7 +181,7 @@ impl Job {
             }
             None => None,
         };
-        let json = JsonSink::create(&settings.json, &settings.graph)?;
+        let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
         let LoadedGraph { csr, summary } = load(&settings.graph, &settings.load, watch)?;

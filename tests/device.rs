@@ -260,7 +260,7 @@ fn driver_counts_no_more_memory_in_use_than_the_budget() {
     const GRANULARITY: u64 = 2 << 20;
 
     // 1 M vertices of degree 64: 256 MiB of columns for a budget of 160 MiB, so that copying them by mistake would show.
-    let n = 1 << 20_u32;
+    let n = 1_u32 << 20;
     let degree = 64;
     let columns: Vec<u32> = (0..n * degree).map(|e| e.wrapping_mul(2_654_435_761) >> 12).collect();
     let offsets: Vec<u64> = (0..=u64::from(n)).map(|u| u * u64::from(degree)).collect();
@@ -305,7 +305,7 @@ fn driver_counts_no_more_memory_in_use_than_the_budget() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn first_run_is_not_longer_by_the_loading_of_its_kernel() {
-    // Weights of a type that no other test of this file runs: their module is not loaded yet.
+    // A type of weights that few graphs have: shows something only where no other test has loaded its module before.
     let edges: Vec<(u32, u32)> = (0..100).map(|i| (i, i + 1)).collect();
     let csr = csr_of(101, &edges, |e| Weights::F64(vec![1.5; e.len()].into()));
     let engine = Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU");
