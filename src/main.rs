@@ -9,6 +9,7 @@ mod convert;
 mod doctor;
 mod info;
 mod output;
+mod profile;
 mod progress;
 mod report;
 mod run;

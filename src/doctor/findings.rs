@@ -492,6 +492,28 @@ mod tests {
         }
     }
 
+    /// The names of all fields, at any depth.
+    fn fields(json: &serde_json::Value) -> Vec<String> {
+        match json {
+            serde_json::Value::Object(object) => {
+                object.iter().flat_map(|(name, value)| [vec![name.clone()], fields(value)].concat()).collect()
+            }
+            serde_json::Value::Array(values) => values.iter().flat_map(fields).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_fact_of_a_gpu_is_documented() {
+        let page = include_str!("../../docs/json.md");
+        let mut facts = good();
+        facts.rates.pulls = Rate::Failed { reason: "no luck".to_owned() };
+        let names = fields(&serde_json::to_value(&facts).expect("JSON"));
+        assert!(names.contains(&"compute_capability".to_owned()), "{names:?}");
+        let missing: Vec<_> = names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
+    }
+
     #[test]
     fn good_machine_has_nothing_to_note() {
         for finding in findings(&good()) {
