@@ -57,7 +57,6 @@ const LEAST_CUDA: Version = Version::new(12, 0);
 const LEAST_DRIVER: u32 = 525;
 /// The oldest GPUs whose atomics have orders and scopes.
 const LEAST_CAPABILITY: Version = Version::new(7, 0);
-/// The kernel module tells its version without NVML, too.
 const UPDATE: &str = "update the NVIDIA driver to 525 or newer";
 
 /// All verdicts, the GPU's first.
@@ -89,8 +88,20 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
+/// The first number of a driver's version: 535 of `535.104.05`.
+fn driver_number(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
+}
+
 fn no_gpu(reason: &str, host: &HostFacts) -> Finding {
     match &host.nvidia_module {
+        Some(version) if driver_number(version).is_some_and(|number| number < LEAST_DRIVER) => {
+            Finding::problem(
+                "gpu",
+                format!("none can be used ({reason}), the NVIDIA driver is {version}"),
+                UPDATE,
+            )
+        }
         Some(version) => Finding::problem(
             "gpu",
             format!("none can be used ({reason}), though the kernel has the NVIDIA driver {version}"),
@@ -124,8 +135,7 @@ fn driver(gpu: &GpuFacts, host: &HostFacts) -> Finding {
     let version = gpu.driver_version.as_ref().or(host.nvidia_module.as_ref());
     let name = version.map_or("of unknown version", String::as_str);
     let fact = format!("{name}, speaks CUDA {}", gpu.cuda_version);
-    let number = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
-    match number {
+    match version.and_then(|version| driver_number(version)) {
         _ if gpu.cuda_version < LEAST_CUDA => Finding::problem("driver", fact, UPDATE),
         // A library for compatibility lets an old driver speak a newer CUDA.
         Some(number) if number < LEAST_DRIVER => Finding::note("driver", fact, UPDATE),
@@ -194,18 +204,16 @@ fn gigabytes(bytes_per_second: f64) -> String {
     format!("{:.1} GB/s", bytes_per_second / 1e9)
 }
 
-/// Rates that could not be measured tell of a broken device, or of memory that cannot be pinned.
-fn not_measured(topic: &'static str, reason: &str) -> Finding {
-    let advice = "runs would fail in the same way: see the other findings, and nvidia-smi";
-    Finding::problem(topic, format!("not measured: {reason}"), advice)
-}
-
 fn copy_rate(rates: &Rates, link: &PcieLink) -> Finding {
     /// The copy engine of an H200 brings 88% of what its lanes carry.
     const GOOD_SHARE: f64 = 0.7;
     let rate = match &rates.copies {
         Rate::Measured { bytes_per_second } => *bytes_per_second,
-        Rate::Failed { reason } => return not_measured("copies", reason),
+        Rate::Failed { reason } => {
+            let advice =
+                "how near a run comes to the link is not known: see memlock, and the memory that is free";
+            return Finding::note("copies", format!("not measured: {reason}"), advice);
+        }
         Rate::NotMeasured => return Finding::ok("copies", "not measured"),
     };
     let Some(most) = pcie_bytes_per_second(link) else {
@@ -232,7 +240,11 @@ fn pull_rate(rates: &Rates) -> Finding {
     const GOOD_SHARE: f64 = 0.8;
     let rate = match &rates.pulls {
         Rate::Measured { bytes_per_second } => *bytes_per_second,
-        Rate::Failed { reason } => return not_measured("pulls", reason),
+        Rate::Failed { reason } => {
+            // The way that a run takes, too, with all that it falls back to.
+            let advice = "runs would fail in the same way: see the other findings, and nvidia-smi";
+            return Finding::problem("pulls", format!("not measured: {reason}"), advice);
+        }
         Rate::NotMeasured => return Finding::ok("pulls", "not measured"),
     };
     let page = ByteSize::b(rates.page_size_bytes);
@@ -568,6 +580,8 @@ mod tests {
         assert_only(&facts, "pulls", Verdict::Note, &["11.0 GB/s", "8.0 KiB", "20%", "--page-size"]);
         let facts = with_rates(measured(55.0), Rate::Failed { reason: "no luck".to_owned() });
         assert_only(&facts, "pulls", Verdict::Problem, &["no luck"]);
+        let facts = with_rates(Rate::Failed { reason: "no luck".to_owned() }, measured(50.0));
+        assert_only(&facts, "copies", Verdict::Note, &["no luck"]);
     }
 
     #[test]
@@ -630,6 +644,8 @@ mod tests {
         let mut facts = good();
         facts.gpu = Gpu::Missing { reason: "there is no CUDA driver on this machine".to_owned() };
         assert_only(&facts, "gpu", Verdict::Problem, &["no CUDA driver", "550.54.15", "--gpus all"]);
+        facts.host.nvidia_module = Some("470.57.02".to_owned());
+        assert_only(&facts, "gpu", Verdict::Problem, &["470.57.02", "525"]);
         facts.host.nvidia_module = None;
         assert_only(&facts, "gpu", Verdict::Note, &["no CUDA driver", "CPU device", "525"]);
         facts.gpu = Gpu::NotAsked;

@@ -10,14 +10,14 @@ use rlimit::Resource;
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// The machine without its GPUs.
+/// The machine without its GPUs; what is not known is none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HostFacts {
     /// Cores that this process may use: threads of the CPU device unless told otherwise.
     pub cores: usize,
     /// Memory that this process may use, by its control group if that is less than the machine has.
     pub memory: Option<HostMemory>,
-    /// The most bytes that this process may lock; none if there is no limit.
+    /// The most bytes that this process may lock.
     pub locked_memory: Option<LockedMemory>,
     /// `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use gpuvm_kernels::cpu_device::KernelArgs;
+use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::facts::MemoryUsage;
@@ -368,7 +370,6 @@ impl Drop for HostPin {
 pub(crate) struct PinnedBytes {
     device: Arc<CudaDevice>,
     host: *mut c_void,
-    size: usize,
     address: u64,
 }
 
@@ -378,14 +379,18 @@ unsafe impl Send for PinnedBytes {}
 unsafe impl Sync for PinnedBytes {}
 
 impl PinnedBytes {
-    /// `size` zero bytes, at least one.
-    pub fn new(device: &Arc<CudaDevice>, size: usize) -> Result<Self, DriverError> {
+    /// A copy of `bytes`, of which there is one at least.
+    pub fn copied(device: &Arc<CudaDevice>, bytes: &[u8]) -> Result<Self, DriverError> {
         device.context.bind_to_thread()?;
         // SAFETY: a plain allocation; the value below owns it from here on.
-        let host = unsafe { result::malloc_host(size, sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
-        let mut pinned = Self { device: Arc::clone(device), host, size, address: 0 };
-        // SAFETY: `size` bytes were allocated, and nobody else knows them yet.
-        unsafe { host.cast::<u8>().write_bytes(0, size) };
+        let host = unsafe { result::malloc_host(bytes.len(), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
+        let mut pinned = Self { device: Arc::clone(device), host, address: 0 };
+        // SAFETY: `bytes.len()` bytes were allocated, of any content, and nobody else knows them yet.
+        let target = unsafe { std::slice::from_raw_parts_mut(host.cast::<MaybeUninit<u8>>(), bytes.len()) };
+        let blocks = target.par_chunks_mut(1 << 20).zip(bytes.par_chunks(1 << 20));
+        blocks.for_each(|(to, from)| {
+            to.write_copy_of_slice(from);
+        });
         // SAFETY: `host` was allocated above, to be mapped.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&mut pinned.address, host, 0) }.result()?;
         Ok(pinned)
@@ -393,12 +398,6 @@ impl PinnedBytes {
 
     pub fn address(&self) -> u64 {
         self.address
-    }
-
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `size` bytes were allocated and set; `&mut self` keeps others away, and no kernel has the address while
-        // the array is being made.
-        unsafe { std::slice::from_raw_parts_mut(self.host.cast(), self.size) }
     }
 }
 

@@ -53,13 +53,10 @@ impl PinnedArray {
             }
         }
         let size = bytes.len() as u64;
-        let copy_to = |target: &mut [u8]| {
-            let blocks = target.par_chunks_mut(BLOCK).zip(bytes.par_chunks(BLOCK));
-            blocks.for_each(|(to, from)| to.copy_from_slice(from));
-        };
         let mut copy = anonymous(bytes.len()).map_err(|_| Error::OutOfMemory { what, bytes: size })?;
         // Filled before it is registered: all threads touch its pages then, not the driver's one.
-        copy_to(&mut copy);
+        let blocks = copy.par_chunks_mut(BLOCK).zip(bytes.par_chunks(BLOCK));
+        blocks.for_each(|(to, from)| to.copy_from_slice(from));
         match HostPin::new(cuda, &copy) {
             Ok(pin) => Ok(Self { address: pin.address(), _owner: Owner::Copy { pin, bytes: copy } }),
             // The limit of locked memory, or a platform without registration. Memory of the driver's own is under neither,
@@ -67,13 +64,12 @@ impl PinnedArray {
             Err(error) => {
                 tracing::warn!(%error, "a copy of {what} cannot be registered either, the driver allocates it: see ulimit -l");
                 drop(copy);
-                let mut allocated = PinnedBytes::new(cuda, bytes.len()).map_err(|source| Error::Pin {
+                let copy = PinnedBytes::copied(cuda, bytes).map_err(|source| Error::Pin {
                     what,
                     bytes: size,
                     source,
                 })?;
-                copy_to(allocated.bytes_mut());
-                Ok(Self { address: allocated.address(), _owner: Owner::Driver(allocated) })
+                Ok(Self { address: copy.address(), _owner: Owner::Driver(copy) })
             }
         }
     }
