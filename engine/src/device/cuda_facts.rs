@@ -1,11 +1,11 @@
-use cudarc::driver::sys;
+//! What the driver tells of a GPU; what NVML adds is in `facts`.
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 
 use super::CudaDevice;
 use super::cuda::driver_error;
 use crate::error::Error;
 use crate::facts::{GpuFacts, PcieLink, Version};
-
-use sys::CUdevice_attribute as Attribute;
 
 impl CudaDevice {
     /// What the driver tells of this GPU.
