@@ -54,6 +54,9 @@ pub enum Command {
     /// Tell what is in a graph file: sizes, degrees, weights, pages
     #[command(after_long_help = "Example:\n  gpuvm-graph info karate.mtx --page-size 64K")]
     Info(InfoArgs),
+    /// Tell what of this machine a run depends on, what is wrong with it, and what to do
+    #[command(after_long_help = "Example: when a run is slow or fails\n  gpuvm-graph doctor")]
+    Doctor(DoctorArgs),
     /// Print what a run would take of device memory, and exit
     #[command(after_long_help = "Example: any run, with `plan` before it\n  \
         gpuvm-graph plan bfs --graph karate.mtx --gpu-mem 1G")]
@@ -163,6 +166,17 @@ pub struct InfoArgs {
     pub json: JsonArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// What to look at: the first GPU if there is one (auto), cuda:N, or the machine without a GPU (cpu)
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda:N", help_heading = "Device")]
+    pub device: DeviceArg,
+    #[command(flatten)]
+    pub page: PageArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
 /// What every run takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -179,6 +193,9 @@ pub struct RunArgs {
     /// Check the answer by an independent linear-time test; exit code 1 if it is wrong
     #[arg(long, help_heading = "Result")]
     pub verify: bool,
+    /// Print what every step did and how long it took, on a GPU also its share of the link's measured rate
+    #[arg(long, help_heading = "Result")]
+    pub profile: bool,
     #[command(flatten)]
     pub json: JsonArgs,
 }

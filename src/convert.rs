@@ -29,7 +29,7 @@ struct ConvertReport {
 /// Loads the graph and writes it.
 pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
     let target = Target::new(&args.output, args.force, Some(&args.input))?;
-    let json = JsonSink::create(&args.json.into(), &args.input)?;
+    let json = JsonSink::create(&args.json.into(), Some(&args.input))?;
 
     let started = Instant::now();
     let loaded = load(&args.input, &settings::load_options(&args.load, args.weights.weights), watch)?;
@@ -42,7 +42,7 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
 pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
     let target = Target::new(&args.output, args.force, None)?;
     let name = PathBuf::from(args.name.to_string());
-    let json = JsonSink::create(&args.json.into(), &args.output)?;
+    let json = JsonSink::create(&args.json.into(), Some(&args.output))?;
 
     let started = Instant::now();
     let weights = if args.weighted { GapWeights::Gap } else { GapWeights::None };

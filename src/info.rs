@@ -71,7 +71,7 @@ struct SizeReport {
 
 /// Looks at a graph and tells.
 pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let json = JsonSink::create(&args.json.into(), &args.graph)?;
+    let json = JsonSink::create(&args.json.into(), Some(&args.graph))?;
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
     let mut unusable = None;

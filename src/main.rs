@@ -6,8 +6,10 @@
 
 mod args;
 mod convert;
+mod doctor;
 mod info;
 mod output;
+mod profile;
 mod progress;
 mod report;
 mod run;
@@ -73,6 +75,7 @@ fn start(arguments: Arguments) -> Result<()> {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             info::info(args, quiet, &watch)
         }
+        Command::Doctor(args) => doctor::doctor(args, quiet),
     }
 }
 

@@ -103,13 +103,13 @@ pub enum JsonSink {
 }
 
 impl JsonSink {
-    /// The sink for `target`, its file checked now; it must not be the `input` that is read.
-    pub fn create(target: &JsonTarget, input: &Path) -> Result<Self> {
+    /// The sink for `target`, its file checked now; it must not be the `input` that is read, if there is one.
+    pub fn create(target: &JsonTarget, input: Option<&Path>) -> Result<Self> {
         Ok(match target {
             JsonTarget::Nowhere => Self::Nowhere,
             JsonTarget::Stdout => Self::Stdout,
             JsonTarget::File(path) => {
-                refuse_same_file(path, input)?;
+                input.map_or(Ok(()), |input| refuse_same_file(path, input))?;
                 Self::File(Draft::create(path)?)
             }
         })

@@ -9,12 +9,13 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, StepStats};
+use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, RunStats};
 use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::output::JsonSink;
+use crate::profile::{self, Columns};
 use crate::run::Answer;
 use crate::settings::{RunSettings, SettingsReport};
 
@@ -166,6 +167,10 @@ pub struct RunReport {
     device: String,
     plan: MemoryPlan,
     timings: Timings,
+    #[serde(skip)]
+    profile: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_bytes_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     components: Option<Components>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -209,13 +214,14 @@ struct Run {
     target: Option<Target>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    seconds: f64,
     edges_traversed: u64,
     edges_looked_at: u64,
     gteps: f64,
     #[serde(flatten)]
     paging: PagingStats,
-    steps: Vec<StepStats>,
+    /// The steps and the seconds of the whole.
+    #[serde(flatten)]
+    stats: RunStats,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -263,12 +269,11 @@ impl Run {
                 0 => "the graph has no edges".to_owned(),
                 _ => format!("source {source} has no outgoing edges; try --source max-degree"),
             }),
-            seconds: stats.seconds,
             edges_traversed,
             edges_looked_at: stats.edges(),
             gteps: giga_a_second(edges_traversed, stats.seconds),
             paging: stats.paging(),
-            steps: stats.steps.clone(),
+            stats: stats.clone(),
         }
     }
 
@@ -330,6 +335,8 @@ impl RunReport {
             device,
             plan,
             timings,
+            profile: settings.profile,
+            link_bytes_per_second: None,
             components: None,
             runs: Vec::new(),
             mean: None,
@@ -347,7 +354,7 @@ impl RunReport {
         self.runs.push(Run::new(answer, csr, target));
         if self.runs.len() > 1 {
             let runs = self.runs.len() as f64;
-            let seconds: f64 = self.runs.iter().map(|run| run.seconds).sum();
+            let seconds: f64 = self.runs.iter().map(|run| run.stats.seconds).sum();
             let edges = self.runs.iter().map(|run| run.edges_traversed).sum();
             let reached: f64 =
                 self.runs.iter().filter_map(|run| run.reached).map(|reached| reached as f64).sum();
@@ -414,6 +421,26 @@ impl RunReport {
         }
     }
 
+    /// A table a run: steps of one number have nothing in common between sources but the number.
+    fn describe_profile(&self, sheet: &mut Sheet) {
+        let columns =
+            Columns { paging: self.plan.access == Access::Paged, link_rate: self.link_bytes_per_second };
+        if let Some(rate) = self.link_bytes_per_second {
+            sheet.line("link", format_args!("{:.1} GB/s by the copy engine", rate / 1e9));
+        }
+        for run in &self.runs {
+            match run.source.filter(|_| self.runs.len() > 1) {
+                Some(source) => sheet.line("profile", format_args!("from source {source}")),
+                None => sheet.line("profile", "of all steps"),
+            }
+            profile::describe_steps(&run.stats, columns, sheet);
+        }
+        if self.runs.len() > 1 {
+            let steps = self.runs.iter().flat_map(|run| &run.stats.steps);
+            profile::describe_all(steps, columns, sheet);
+        }
+    }
+
     /// A line a run, and the mean.
     fn describe_runs(&self, mean: &Mean, sheet: &mut Sheet) {
         let name = self.runs.first().map_or("", Run::value_name);
@@ -433,7 +460,7 @@ impl RunReport {
                 &reached,
                 &run.largest(),
                 &vertex,
-                &time(run.seconds),
+                &time(run.stats.seconds),
                 &speed(run.gteps),
             ]));
         }
@@ -494,7 +521,7 @@ impl Report for RunReport {
             (Some(mean), _) => self.describe_runs(mean, &mut sheet),
             (None, runs) => runs.iter().for_each(|run| self.describe_run(run, &mut sheet)),
         }
-        let run_seconds = self.runs.iter().map(|run| run.seconds).sum();
+        let run_seconds = self.runs.iter().map(|run| run.stats.seconds).sum();
         sheet.line("time", format_args!("{}, run {}", self.timings, time(run_seconds)));
         let edges = self.runs.iter().map(|run| run.edges_traversed).sum();
         let gteps = speed(giga_a_second(edges, run_seconds));
@@ -512,6 +539,9 @@ impl Report for RunReport {
                     ByteSize::b(paging.bytes_in),
                 ),
             );
+        }
+        if self.profile {
+            self.describe_profile(&mut sheet);
         }
         if self.verified == Some(true) {
             sheet.line("verified", "yes, no difference");

@@ -120,12 +120,15 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
         output.expect_runs(runs.len());
     }
 
+    // Before the graph takes the memory that a measurement needs.
+    let link_rate = if settings.profile { link_rate(&engine) } else { None };
     let started = Instant::now();
     let prepared = engine.prepare(csr.clone(), settings.workload());
     let mut graph = prepared.map_err(|error| with_cure(error, &settings.graph, &csr))?;
     timings.prepare_seconds = Some(started.elapsed().as_secs_f64());
     let mut report =
         RunReport::new(settings, engine.device_name(), graph_report, graph.plan().clone(), timings);
+    report.link_bytes_per_second = link_rate;
 
     watch.begin(settings.algorithm.name(), runs.len() as u64);
     for source in runs {
@@ -150,6 +153,14 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
         output.keep()?;
     }
     report::deliver(&report, json, quiet)
+}
+
+/// What the link to the GPU gives, to compare steps with; a run is worth its figures without it, too.
+fn link_rate(engine: &Engine) -> Option<f64> {
+    engine.link_rate().unwrap_or_else(|error| {
+        tracing::warn!("the link's rate is not known: {:#}", Error::new(error));
+        None
+    })
 }
 
 /// Prints what a run would take.
@@ -181,7 +192,7 @@ impl Job {
             }
             None => None,
         };
-        let json = JsonSink::create(&settings.json, &settings.graph)?;
+        let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
         let LoadedGraph { csr, summary } = load(&settings.graph, &settings.load, watch)?;

@@ -25,6 +25,7 @@ pub struct RunSettings {
     pub output: Option<PathBuf>,
     pub json: JsonTarget,
     pub verify: bool,
+    pub profile: bool,
 }
 
 /// What runs, and how far.
@@ -96,6 +97,7 @@ impl RunSettings {
             output: run.output,
             json: run.json.into(),
             verify: run.verify,
+            profile: run.profile,
         }
     }
 

@@ -347,6 +347,7 @@ fn every_field_of_json_is_documented() {
         "plan cc --graph graph.mtx",
         "info graph.mtx",
         "convert graph.mtx graph.gvg",
+        "doctor",
     ] {
         fields(&folder.json(line), &mut names);
     }
@@ -891,4 +892,68 @@ fn karate_club_has_the_levels_components_and_distances_expected() {
     let json = folder.json(&format!("cc --graph {graph} --verify"));
     assert_eq!(json["components"]["count"], expected["components"]["count"]);
     assert_eq!(json["components"]["largest"]["vertices"], expected["components"]["largest"]);
+}
+
+#[test]
+fn doctor_tells_of_the_host_and_ends_well_with_or_without_a_gpu() {
+    let folder = Folder::new();
+    let text = folder.done("doctor");
+    for topic in ["gpu", "rdma", "memlock", "huge pages", "host", "cpu device", "in all"] {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("{topic:<11}"))),
+            "{topic} is not in\n{text}"
+        );
+    }
+    let json = folder.json("doctor --device cpu --page-size 4K");
+    assert_eq!((&json["program"]["command"], &json["gpu"]["state"]), (&"doctor".into(), &"not_asked".into()));
+    assert_eq!(json["rates"]["page_size_bytes"], 4096);
+    assert!(json["rates"]["pulls"]["bytes_per_second"].as_f64().expect("measured") > 0.0);
+    let verdicts = json["findings"].as_array().expect("findings").iter().map(|finding| &finding["verdict"]);
+    assert!(verdicts.into_iter().all(|verdict| ["ok", "note"].contains(&verdict.as_str().expect("a word"))));
+}
+
+#[test]
+fn doctor_refuses_a_gpu_that_is_not_there() {
+    let refused = Folder::new().refused("doctor --device cuda:4096");
+    assert!(refused.contains("no CUDA driver") || refused.contains("no GPU number 4096"), "{refused}");
+}
+
+#[test]
+fn profile_has_a_line_a_step_and_their_sum() {
+    let folder = Folder::with(PATH);
+    let line = "bfs --graph graph.mtx --source 0 --threads 1 --profile";
+    let text = folder.done(&format!("{line} --access paged --gpu-mem 1M"));
+    let words: Vec<Vec<&str>> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("profile"))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        words[1],
+        ["step", "frontier", "scan", "edges", "time", "faults", "hits", "evictions", "bytes", "in", "GB/s"]
+    );
+    for (step, line) in words[2..5].iter().enumerate() {
+        assert_eq!((line[0], line[1], line[3]), (["0", "1", "2"][step], "1", "1"), "{text}");
+    }
+    let total = &words[5];
+    assert_eq!(
+        (&total[..3], total[5], &total[8..10]),
+        (&["total", "3", "3"][..], "1", &["12", "B"][..]),
+        "{text}"
+    );
+    assert_mentions(&text, &["besides the steps, "]);
+
+    // Nothing is paged: nothing to tell of pages.
+    let text = folder.done(line);
+    assert!(text.contains("frontier") && !text.contains("faults"), "{text}");
+    // A table for each source, and one sum.
+    let text = folder.done("bfs --graph graph.mtx --source 0 --source 2 --profile");
+    assert_mentions(
+        &text,
+        &["profile    from source 0\n", "profile    from source 2\n", "all sources       total"],
+    );
+    assert!(!folder.done("cc --graph graph.mtx").contains("profile"));
+    assert!(
+        folder.json("cc --graph graph.mtx --profile --device cpu").get("link_bytes_per_second").is_none()
+    );
 }

@@ -11,8 +11,8 @@ use common::csr_of;
 use expected::{assert_distances, digest_labels, digest_levels};
 use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{
-    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, PageSize, PagingError, PagingStats, Policy,
-    SsspOptions, Variant, Workload, reference, verify,
+    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, GpuFacts, MemoryUsage, PageSize,
+    PagingError, PagingStats, Policy, SsspOptions, Variant, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use proptest::prelude::*;
@@ -247,5 +247,92 @@ fn file_that_is_mapped_runs_as_it_is() {
             graph.bfs(0, &BfsOptions::default()).expect("runs").levels == reference::bfs(&csr, 0),
             "{access}"
         );
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn driver_counts_no_more_memory_in_use_than_the_budget() {
+    // What the driver may add to what is asked for. Its memory pool takes 32 MiB at a time from the device and keeps a
+    // piece until nothing in it is in use; one such piece for small arrays and one for the ends of large ones.
+    const POOL_PIECES: u64 = 2 * (32 << 20);
+    // The unit in which the driver hands out device memory: no array is rounded up by more.
+    const GRANULARITY: u64 = 2 << 20;
+
+    // 1 M vertices of degree 64: 256 MiB of columns for a budget of 160 MiB, so that copying them by mistake would show.
+    let n = 1_u32 << 20;
+    let degree = 64;
+    let columns: Vec<u32> = (0..n * degree).map(|e| e.wrapping_mul(2_654_435_761) >> 12).collect();
+    let offsets: Vec<u64> = (0..=u64::from(n)).map(|u| u * u64::from(degree)).collect();
+    let csr = Csr::new(offsets, columns, Weights::Hash, false).expect("valid");
+    let budget = 160 << 20;
+    let config =
+        EngineConfig { gpu_mem: Some(budget), ..gpu(Access::Paged, Variant::Balanced, Policy::Fifo) };
+    let usage = |engine: &Engine| engine.memory_usage().expect("the driver answers").expect("a GPU");
+    let run = |engine: &Engine, look: &mut dyn FnMut(&str, u64, usize)| {
+        let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+        let (total, items) = (graph.plan().total_bytes, graph.plan().items.len());
+        look("prepared", total, items);
+        let bfs = graph.bfs(0, &BfsOptions { parents: true, ..BfsOptions::default() }).expect("runs");
+        assert!(bfs.stats.paging().evictions > 0);
+        let options = SsspOptions { parents: true, ..SsspOptions::default() };
+        graph.sssp(0, &options).expect("runs");
+        graph.connected_components().expect("runs");
+        look("run", total, items);
+    };
+
+    // Context, modules and local memory of the kernels are the driver's own and stay: a first engine, which is kept, has
+    // it take them before anything is counted. Assumed: nobody else uses the GPU meanwhile, since the driver's free memory
+    // is that of all processes and the pool is that of this one (`--test-threads=1`), and the pool's release threshold is
+    // its default, 0: what is free goes back to the device when the host waits, as `memory_usage` does.
+    let first = Engine::new(config.clone()).expect("a GPU");
+    run(&first, &mut |_, _, _| {});
+    let engine = Engine::new(config).expect("a GPU");
+    let before: MemoryUsage = usage(&engine);
+    run(&engine, &mut |when, total, items| {
+        let now = usage(&engine);
+        let taken = before.free_bytes.saturating_sub(now.free_bytes);
+        let in_pool = now.pool_used_bytes.saturating_sub(before.pool_used_bytes);
+        println!("{when}: plan {total}, pool {in_pool}, device {taken} of {budget}; {now:?}");
+        assert!(total <= budget);
+        assert!(in_pool <= total + items as u64 * GRANULARITY, "{when}: {in_pool} of {total}");
+        assert!(taken <= budget + POOL_PIECES, "{when}: {taken} of {budget}");
+    });
+    let after = usage(&engine);
+    assert!(after.pool_used_bytes <= before.pool_used_bytes, "a graph that is dropped leaves nothing");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn first_run_is_not_longer_by_the_loading_of_its_kernel() {
+    // A type of weights that few graphs have: shows something only where no other test has loaded its module before.
+    let edges: Vec<(u32, u32)> = (0..100).map(|i| (i, i + 1)).collect();
+    let csr = csr_of(101, &edges, |e| Weights::F64(vec![1.5; e.len()].into()));
+    let engine = Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU");
+    let workload = Workload { sssp: true, ..Workload::default() };
+    let mut graph = engine.prepare(csr, workload).expect("fits");
+    let mut seconds = || graph.sssp(0, &SsspOptions::default()).expect("runs").stats.seconds;
+    let (first, second) = (seconds(), seconds());
+    // A module takes the driver 0.1 s or more.
+    assert!(first < second + 0.05, "first {first} s, second {second} s");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn gpu_has_facts_and_its_warps_pull_pages_at_most_of_the_rate_of_its_link() {
+    let facts = GpuFacts::of(0).expect("a GPU");
+    println!("{facts:?}");
+    assert!(facts.compute_capability.major >= 7 && facts.cuda_version.major >= 12);
+    assert!(facts.cooperative_launch && facts.multiprocessors > 0);
+    assert!(0 < facts.memory.free_bytes && facts.memory.free_bytes <= facts.memory.total_bytes);
+    for page_size in [4 << 10, 8 << 10, 64 << 10] {
+        let page_size = PageSize::new(page_size).expect("allowed");
+        let config = EngineConfig { page_size, ..gpu(Access::Paged, Variant::Balanced, Policy::Fifo) };
+        let engine = Engine::new(config).expect("a GPU");
+        let link = engine.link_rate().expect("the link works").expect("a GPU");
+        let pull = engine.pull_rate().expect("the link works");
+        println!("{page_size:?}: copy engine {:.1} GB/s, warps {:.1} GB/s", link / 1e9, pull / 1e9);
+        // Measured on an H200: 55.3 and 51.3 GB/s.
+        assert!(link > 1e9 && pull > 0.5 * link && pull < 1.2 * link);
     }
 }

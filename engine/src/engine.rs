@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gpuvm_kernels::cpu_device::KernelArgs;
 use rayon::prelude::*;
 use gpuvm_kernels::layout::{
-    ArrayView, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepRecord,
-    TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
+    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH,
+    WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 
 use crate::config::{Access, EngineConfig, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::Error;
+use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
@@ -22,10 +24,10 @@ use crate::stats::StepStats;
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
 pub struct Engine {
-    config: EngineConfig,
-    device: Device,
+    pub(crate) config: EngineConfig,
+    pub(crate) device: Device,
     error: Arc<ErrorSlot>,
-    running: Arc<Mutex<()>>,
+    pub(crate) running: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -49,18 +51,15 @@ impl Engine {
         self.device.name()
     }
 
-    /// Bytes a second that the link to the GPU gives at most, measured with its copy engine in some milliseconds; `None`
-    /// on the CPU device.
+    /// What the driver counts of the GPU's memory, after waiting for what is under way; `None` on the CPU device.
     ///
     /// # Errors
-    /// [`Error::Cuda`], [`Error::Pin`], [`Error::OutOfMemory`].
-    pub fn link_rate(&self) -> Result<Option<f64>, Error> {
-        const BYTES: usize = 256 << 20;
-        let Device::Cuda(cuda) = &self.device else { return Ok(None) };
-        let mut host = memmap2::MmapMut::map_anon(BYTES)
-            .map_err(|_| Error::OutOfMemory { what: "a test buffer", bytes: BYTES as u64 })?;
-        host.fill(1);
-        cuda.copy_rate(&host).map(Some)
+    /// [`Error::Cuda`].
+    pub fn memory_usage(&self) -> Result<Option<MemoryUsage>, Error> {
+        match &self.device {
+            Device::Cpu(_) => Ok(None),
+            Device::Cuda(cuda) => cuda.memory_usage().map(Some),
+        }
     }
 
     /// Stops this engine's runs from another thread.
@@ -76,7 +75,8 @@ impl Engine {
         MemoryPlan::new(csr, workload, &self.config, &self.device)
     }
 
-    /// Puts `csr` on the device for `workload`: allocates what [`plan`](Engine::plan) lists and nothing later.
+    /// Puts `csr` on the device for `workload`: allocates what [`plan`](Engine::plan) lists and nothing later, and loads
+    /// the kernels, which a GPU's driver compiles the first time.
     ///
     /// # Errors
     /// Those of [`plan`](Engine::plan); [`Error::OutOfMemory`]; [`Error::NegativeWeight`] and
@@ -143,6 +143,7 @@ impl PreparedGraph {
         if workload.sssp {
             check_weights(csr.weights())?;
         }
+        load_kernels(&device, workload, csr.weights().weight_type())?;
         let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
@@ -381,6 +382,26 @@ impl PreparedGraph {
             _ => None,
         }
     }
+}
+
+/// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.
+fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) -> Result<(), Error> {
+    // The weights are all that a kernel is chosen by.
+    let graph = GraphView { weight_type: weight_code(weight_type), ..GraphView::default() };
+    let traversal = TraversalView { graph, ..TraversalView::default() };
+    if workload.bfs {
+        device.load_kernel(&BfsArgs { traversal, ..BfsArgs::default() })?;
+    }
+    if workload.connected_components {
+        device.load_kernel(&ComponentsArgs { traversal, ..ComponentsArgs::default() })?;
+    }
+    if workload.sssp {
+        device.load_kernel(&SsspArgs { traversal, ..SsspArgs::default() })?;
+    }
+    if workload.sssp && workload.parents {
+        device.load_kernel(&SsspParentsArgs { traversal, ..SsspParentsArgs::default() })?;
+    }
+    Ok(())
 }
 
 fn weight_code(weight_type: WeightType) -> u32 {

@@ -22,8 +22,8 @@
 //! # Ok::<(), gpuvm_engine::Error>(())
 //! ```
 //!
-//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the one place in
-//! `engine` that launches: a kernel's arguments name memory by address.
+//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the places in `engine`
+//! and `link` that launch: a kernel's arguments name memory by address.
 #![deny(unsafe_code)]
 
 mod algorithm;
@@ -34,8 +34,11 @@ mod device;
 #[expect(unsafe_code, reason = "launches kernels")]
 mod engine;
 mod error;
+mod facts;
 mod frontier;
 pub mod graph;
+#[expect(unsafe_code, reason = "launches a kernel")]
+mod link;
 mod memory;
 mod paging;
 mod plan;
@@ -48,6 +51,7 @@ pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
 pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, Variant};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError};
+pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};
 #[doc(hidden)]
 pub use gpuvm_kernels::cpu_device::WarpLanes;
 pub use memory::CancelHandle;

@@ -6,6 +6,8 @@ use std::ops::AddAssign;
 use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepRecord};
 use serde::Serialize;
 
+use crate::plan::MAX_RECORDS;
+
 /// Who looks for whom in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -26,6 +28,18 @@ pub enum Scan {
     Segments,
     /// Over the vertices, no edge is looked at.
     Vertices,
+}
+
+impl Scan {
+    /// The name that is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Chunks => "chunks",
+            Self::Segments => "segments",
+            Self::Vertices => "vertices",
+        }
+    }
 }
 
 /// What the page table did; all zero unless the access is paged.
@@ -90,6 +104,9 @@ pub struct RunStats {
 }
 
 impl RunStats {
+    /// The entry of [`steps`](RunStats::steps) that adds up all steps from this one on, if there are so many.
+    pub const SUMMED_STEP: usize = MAX_RECORDS - 1;
+
     /// Edges looked at in all steps.
     pub fn edges(&self) -> u64 {
         self.steps.iter().map(|step| step.edges).sum()

@@ -214,4 +214,13 @@ struct ComponentsArgs {
   u32 reserved;
 };
 
+struct PullArgs {
+  u64 host;
+  u64 frames;
+  u64 size_bytes;
+  u64 cursor;
+  u32 page_shift;
+  u32 reserved;
+};
+
 GPUVM_NAMESPACE_END

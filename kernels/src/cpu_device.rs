@@ -2,7 +2,9 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::layout::{BfsArgs, ComponentsArgs, LoopState, SharedCounter, SsspArgs, SsspParentsArgs, StepRecord};
+use crate::layout::{
+    BfsArgs, ComponentsArgs, LoopState, PullArgs, SharedCounter, SsspArgs, SsspParentsArgs, StepRecord,
+};
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
 
@@ -80,6 +82,7 @@ kernels! {
     };
     ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
         |_| ("components", "connected_components");
+    PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 
 /// Runs warp `warp` of the `num_warps` of a grid on this thread, to its end. The warps of a grid wait for each other at

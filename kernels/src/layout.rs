@@ -375,4 +375,20 @@ shared_struct! {
         /// Not used.
         reserved: u32,
     }
+
+    /// Pages pulled from host memory, to measure how fast.
+    PullArgs {
+        /// Address of `size_bytes` bytes in host memory.
+        host: u64,
+        /// Address of as many in device memory: where they go.
+        frames: u64,
+        /// Bytes; the last page may be a part of one.
+        size_bytes: u64,
+        /// Address of a `u64`, 0 at first: the next page that no warp has taken.
+        cursor: u64,
+        /// Binary logarithm of the page size.
+        page_shift: u32,
+        /// Not used.
+        reserved: u32,
+    }
 }

@@ -13,6 +13,7 @@ pub mod layout;
 pub const PTX: &[(&str, &str)] = &[
     ("bfs", include_str!("../ptx/bfs.ptx")),
     ("components", include_str!("../ptx/components.ptx")),
+    ("pull", include_str!("../ptx/pull.ptx")),
     ("sssp_unit", include_str!("../ptx/sssp_unit.ptx")),
     ("sssp_hash", include_str!("../ptx/sssp_hash.ptx")),
     ("sssp_u8", include_str!("../ptx/sssp_u8.ptx")),

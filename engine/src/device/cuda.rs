@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
@@ -13,8 +14,10 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{CUDA_BLOCK_WARPS, CUDA_BLOCKS_PER_MULTIPROCESSOR};
+use rayon::prelude::*;
 
 use crate::error::Error;
+use crate::facts::MemoryUsage;
 
 pub(crate) const WARPS_PER_BLOCK: u32 = CUDA_BLOCK_WARPS as u32;
 const BLOCK_THREADS: u32 = WARPS_PER_BLOCK * 32;
@@ -33,7 +36,7 @@ pub(crate) struct CudaDevice {
     multiprocessors: u32,
 }
 
-fn driver_error(what: &'static str) -> impl FnOnce(DriverError) -> Error {
+pub(super) fn driver_error(what: &'static str) -> impl FnOnce(DriverError) -> Error {
     move |source| Error::Cuda { what, source }
 }
 
@@ -80,19 +83,59 @@ impl CudaDevice {
         &self.name
     }
 
+    /// An attribute of the device: a number, or 0 and 1 for no and yes.
+    pub fn attribute(&self, attribute: sys::CUdevice_attribute) -> Result<u32, Error> {
+        let value =
+            self.context.attribute(attribute).map_err(driver_error("ask for an attribute of the device"))?;
+        Ok(value as u32)
+    }
+
     pub fn max_warps(&self) -> u32 {
         self.multiprocessors * CUDA_BLOCKS_PER_MULTIPROCESSOR as u32 * WARPS_PER_BLOCK
     }
 
     pub fn free_bytes(&self) -> Result<u64, Error> {
-        let (free, _) = self.context.mem_get_info().map_err(driver_error("ask for free memory"))?;
-        Ok((free as u64).saturating_sub(RESERVE_BYTES))
+        Ok(self.memory_usage()?.free_bytes.saturating_sub(RESERVE_BYTES))
     }
 
-    fn function(&self, module: &'static str, kernel: &'static str) -> Result<CudaFunction, Error> {
+    /// What the driver counts of this GPU's memory, once everything under way is done.
+    pub fn memory_usage(&self) -> Result<MemoryUsage, Error> {
+        // Memory is freed in the order of a stream, and the driver's pool gives it back to the device when somebody waits.
+        self.context.synchronize().map_err(driver_error("wait for the device"))?;
+        let (free, total) = self.context.mem_get_info().map_err(driver_error("ask for free memory"))?;
+        let mut usage =
+            MemoryUsage { total_bytes: total as u64, free_bytes: free as u64, ..MemoryUsage::default() };
+        if self.context.has_async_alloc() {
+            use sys::CUmemPool_attribute as Attribute;
+            // SAFETY: the device is that of the context.
+            let pool = unsafe { result::device::get_mem_pool(self.context.cu_device()) }
+                .map_err(driver_error("find the memory pool"))?;
+            let ask = |attribute: Attribute| {
+                let mut bytes = 0_u64;
+                // SAFETY: the pool is the device's; each of the three attributes below is one `cuuint64_t`.
+                unsafe { sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) }
+                    .result()
+                    .map(|()| bytes)
+                    .map_err(driver_error("ask the memory pool"))
+            };
+            usage.pool_used_bytes = ask(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+            usage.pool_most_used_bytes = ask(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?;
+            usage.pool_reserved_bytes = ask(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+        }
+        Ok(usage)
+    }
+
+    /// A kernel, and how many of its blocks a multiprocessor runs at once. The first kernel of a module has the driver
+    /// compile all of it, unless the driver's cache has it.
+    pub fn kernel<A: KernelArgs>(&self, args: &A) -> Result<(CudaFunction, u32), Error> {
+        let (module, kernel) = args.cuda_kernel();
+        self.context.bind_to_thread().map_err(driver_error("use the device"))?;
+        let started = Instant::now();
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let loaded = match modules.get(module) {
-            Some(loaded) => Arc::clone(loaded),
+        let known = modules.get(module).map(Arc::clone);
+        let is_new = known.is_none();
+        let loaded = match known {
+            Some(loaded) => loaded,
             None => {
                 let (_, ptx) =
                     gpuvm_kernels::PTX.iter().find(|(name, _)| *name == module).expect("a module of PTX");
@@ -102,7 +145,15 @@ impl CudaDevice {
                 loaded
             }
         };
-        loaded.load_function(kernel).map_err(driver_error("find a kernel"))
+        let function = loaded.load_function(kernel).map_err(driver_error("find a kernel"))?;
+        // A driver that loads lazily puts off the work until somebody asks about the kernel: this does.
+        let at_once = function
+            .occupancy_max_active_blocks_per_multiprocessor(BLOCK_THREADS, 0, None)
+            .map_err(driver_error("ask for the occupancy of a kernel"))?;
+        if is_new {
+            tracing::debug!(module, seconds = started.elapsed().as_secs_f64(), "kernels loaded");
+        }
+        Ok((function, at_once))
     }
 
     /// Bytes a second that the copy engine brings from pinned host memory: the most that the link gives. Median of 5.
@@ -133,12 +184,8 @@ impl CudaDevice {
     /// # Safety
     /// As [`Device::launch`](super::Device::launch).
     pub unsafe fn launch<A: KernelArgs>(&self, args: &A, num_warps: u32) -> Result<(), Error> {
-        let (module, kernel) = args.cuda_kernel();
-        let function = self.function(module, kernel)?;
+        let (function, at_once) = self.kernel(args)?;
         // Warps wait for each other at the end of a step: all of them must fit the device at once.
-        let at_once = function
-            .occupancy_max_active_blocks_per_multiprocessor(BLOCK_THREADS, 0, None)
-            .map_err(driver_error("ask for the occupancy of a kernel"))?;
         let blocks = (num_warps / WARPS_PER_BLOCK).clamp(1, at_once * self.multiprocessors);
         let config =
             LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (BLOCK_THREADS, 1, 1), shared_mem_bytes: 0 };
@@ -310,6 +357,51 @@ impl Drop for HostPin {
         if self.device.context.bind_to_thread().is_ok() {
             // SAFETY: registered by `new`, unregistered once. Failure would keep the pages locked, no more.
             let _ = unsafe { sys::cuMemHostUnregister(self.host) }.result();
+        }
+    }
+}
+
+/// Host memory that the driver allocated, pinned, where a GPU reads it.
+#[derive(Debug)]
+pub(crate) struct PinnedBytes {
+    device: Arc<CudaDevice>,
+    host: *mut c_void,
+    address: u64,
+}
+
+// SAFETY: this is the only owner of the memory, which any thread may use and free.
+unsafe impl Send for PinnedBytes {}
+// SAFETY: as above; a shared reference gives nothing but numbers.
+unsafe impl Sync for PinnedBytes {}
+
+impl PinnedBytes {
+    /// A copy of `bytes`, of which there is one at least.
+    pub fn copied(device: &Arc<CudaDevice>, bytes: &[u8]) -> Result<Self, DriverError> {
+        device.context.bind_to_thread()?;
+        // SAFETY: a plain allocation; the value below owns it from here on.
+        let host = unsafe { result::malloc_host(bytes.len(), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
+        let mut pinned = Self { device: Arc::clone(device), host, address: 0 };
+        // SAFETY: `bytes.len()` bytes were allocated, of any content, and nobody else knows them yet.
+        let target = unsafe { std::slice::from_raw_parts_mut(host.cast::<MaybeUninit<u8>>(), bytes.len()) };
+        let blocks = target.par_chunks_mut(1 << 20).zip(bytes.par_chunks(1 << 20));
+        blocks.for_each(|(to, from)| {
+            to.write_copy_of_slice(from);
+        });
+        // SAFETY: `host` was allocated above, to be mapped.
+        unsafe { sys::cuMemHostGetDevicePointer_v2(&mut pinned.address, host, 0) }.result()?;
+        Ok(pinned)
+    }
+
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for PinnedBytes {
+    fn drop(&mut self) {
+        if self.device.context.bind_to_thread().is_ok() {
+            // SAFETY: came from `malloc_host`, freed once. Failure would leak, no more.
+            let _ = unsafe { result::free_host(self.host) };
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod cpu;
 mod cuda;
+mod cuda_facts;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::config::{DeviceKind, EngineConfig};
 use crate::error::Error;
 
 pub(crate) use cpu::CpuDevice;
-pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, has_gpu};
+pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
 
 /// A device and what is needed to use it.
 #[derive(Clone, Debug)]
@@ -64,6 +65,14 @@ impl Device {
             Self::Cpu(cpu) if cpu.num_warps() == 1 => "cpu with 1 thread".to_owned(),
             Self::Cpu(cpu) => format!("cpu with {} threads", cpu.num_warps()),
             Self::Cuda(cuda) => cuda.name().to_owned(),
+        }
+    }
+
+    /// Makes a kernel ready, so that its first launch need not: a GPU's driver takes about a second to compile it.
+    pub fn load_kernel<A: KernelArgs>(&self, args: &A) -> Result<(), Error> {
+        match self {
+            Self::Cpu(_) => Ok(()),
+            Self::Cuda(cuda) => cuda.kernel(args).map(|_| ()),
         }
     }
 

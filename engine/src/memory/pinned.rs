@@ -2,53 +2,76 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use super::device::anonymous;
-use crate::device::{Device, HostPin};
+use crate::device::{Device, HostPin, PinnedBytes};
 use crate::error::Error;
 
 /// An array in host memory that kernels read where it lies.
 ///
 /// The CPU device reads any memory. A GPU reads memory that is registered with its driver: mapped files and large
-/// arrays as they are; what cannot be registered (arrays that share pages with others) is copied to pages of its own.
+/// arrays as they are. What cannot be registered is copied, which costs time and the same memory again: to pages of its
+/// own, which are registered, or, where the driver registers nothing, to memory that the driver itself allocates.
 #[derive(Debug)]
 pub(crate) struct PinnedArray {
     address: u64,
-    // Unregistered first, freed then.
-    _pin: Option<HostPin>,
-    _copy: Option<MmapMut>,
+    _owner: Owner,
+}
+
+/// What keeps the address good. Fields are dropped in order: unregistered first, freed then.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held, never read")]
+enum Owner {
+    Caller,
+    CallerPinned(HostPin),
+    Copy { pin: HostPin, bytes: MmapMut },
+    Driver(PinnedBytes),
 }
 
 /// Smaller arrays may share their pages with others, which can be registered once only.
 const OWN_PAGES_BYTES: usize = 1 << 20;
 
+/// Bytes that one thread copies at a time.
+const BLOCK: usize = 1 << 20;
+
 impl PinnedArray {
     /// `bytes`, called `what` in errors. The caller keeps them in place as long as this lives.
     pub fn new(device: &Device, what: &'static str, bytes: &[u8]) -> Result<Self, Error> {
-        let in_place = bytes.as_ptr().expose_provenance() as u64;
-        let Device::Cuda(cuda) = device else {
-            return Ok(Self {
-                address: if bytes.is_empty() { 0 } else { in_place },
-                _pin: None,
-                _copy: None,
-            });
-        };
         if bytes.is_empty() {
-            return Ok(Self { address: 0, _pin: None, _copy: None });
+            return Ok(Self { address: 0, _owner: Owner::Caller });
         }
+        let Device::Cuda(cuda) = device else {
+            let address = bytes.as_ptr().expose_provenance() as u64;
+            return Ok(Self { address, _owner: Owner::Caller });
+        };
         if bytes.len() >= OWN_PAGES_BYTES {
             match HostPin::new(cuda, bytes) {
-                Ok(pin) => return Ok(Self { address: pin.address(), _pin: Some(pin), _copy: None }),
+                Ok(pin) => return Ok(Self { address: pin.address(), _owner: Owner::CallerPinned(pin) }),
+                // A file on a device that registers nothing read-only, or an array that is registered already for
+                // another graph: pages of its own do.
                 Err(error) => {
-                    tracing::warn!(%error, "{what} cannot be registered as they are and are copied")
+                    tracing::warn!(%error, "{what} cannot be registered as they are and are copied");
                 }
             }
         }
         let size = bytes.len() as u64;
         let mut copy = anonymous(bytes.len()).map_err(|_| Error::OutOfMemory { what, bytes: size })?;
-        copy.par_chunks_mut(1 << 20)
-            .zip(bytes.par_chunks(1 << 20))
-            .for_each(|(to, from)| to.copy_from_slice(from));
-        let pin = HostPin::new(cuda, &copy).map_err(|source| Error::Pin { what, bytes: size, source })?;
-        Ok(Self { address: pin.address(), _pin: Some(pin), _copy: Some(copy) })
+        // Filled before it is registered: all threads touch its pages then, not the driver's one.
+        let blocks = copy.par_chunks_mut(BLOCK).zip(bytes.par_chunks(BLOCK));
+        blocks.for_each(|(to, from)| to.copy_from_slice(from));
+        match HostPin::new(cuda, &copy) {
+            Ok(pin) => Ok(Self { address: pin.address(), _owner: Owner::Copy { pin, bytes: copy } }),
+            // The limit of locked memory, or a platform without registration. Memory of the driver's own is under neither,
+            // but allocating it takes 0.5 s a GiB, so it comes last.
+            Err(error) => {
+                tracing::warn!(%error, "a copy of {what} cannot be registered either, the driver allocates it: see ulimit -l");
+                drop(copy);
+                let copy = PinnedBytes::copied(cuda, bytes).map_err(|source| Error::Pin {
+                    what,
+                    bytes: size,
+                    source,
+                })?;
+                Ok(Self { address: copy.address(), _owner: Owner::Driver(copy) })
+            }
+        }
     }
 
     /// Address for kernels; 0 if empty.
