@@ -7,6 +7,8 @@
 mod args;
 mod convert;
 mod info;
+mod known;
+mod named;
 mod output;
 mod progress;
 mod report;
