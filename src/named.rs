@@ -47,8 +47,10 @@ pub struct CacheReport {
 /// Opens what was typed for a graph: a file, or the name of a graph if there is no such file.
 pub fn open(typed: &Path, options: &LoadOptions, cache_dir: Option<&Path>, watch: &Watch) -> Result<Opened> {
     let name = typed.to_str().map(str::parse::<NamedGraph>);
-    if typed.exists() {
-        if let Some(Ok(_)) = name {
+    let is_name = matches!(name, Some(Ok(_)));
+    // A folder that happens to be called like a graph is no graph.
+    if typed.exists() && !(is_name && typed.is_dir()) {
+        if is_name {
             tracing::warn!(
                 "{}: the file of this name is read; the graph of this name is to be had from another folder",
                 typed.display()
@@ -141,14 +143,16 @@ fn how_to_have(known: &KnownGraph, cache_dir: Option<&Path>) -> String {
             known.page()
         );
     }
-    let kept = match cache_folder(cache_dir) {
-        Ok(folder) => kept_file(known, &folder).display().to_string(),
-        Err(_) => format!("{short_name}.gvg"),
+    let (make_folder, kept) = match cache_folder(cache_dir) {
+        Ok(folder) if folder.is_dir() => (String::new(), kept_file(known, &folder)),
+        Ok(folder) => (format!("mkdir -p {}, ", folder.display()), kept_file(known, &folder)),
+        Err(_) => (String::new(), format!("{name}.gvg").into()),
     };
     format!(
         "{what}, and has to be downloaded: fetch {archive} from {}, unpack {matrix} with tar -xzf {archive}, then \
-         gpuvm-graph convert {matrix} {kept}, and {short_name} will be found there",
-        known.page()
+         {make_folder}gpuvm-graph convert {matrix} {}, and {short_name} will be found there",
+        known.page(),
+        kept.display()
     )
 }
 

@@ -154,6 +154,8 @@ fn file_wins_over_a_name_and_the_program_says_so() {
         assert_mentions(&ended.stderr, &["WARN", name, "file of this name is read"]);
     }
     assert_eq!(folder.names(), ["GK", "gap-kron:10"]);
+    fs::create_dir(folder.path("grid:3x4")).expect("new");
+    assert_mentions(&folder.done("info grid:3x4"), &["12 vertices"]);
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn graph_to_download_is_named_with_its_counts_its_file_and_what_to_do() {
                 "3,612,134,270 edges",
                 "com-Friendster.tar.gz",
                 "com-Friendster/com-Friendster.mtx",
-                "gpuvm-graph convert",
+                "mkdir -p cache, gpuvm-graph convert com-Friendster/com-Friendster.mtx",
                 "cache/com-Friendster.gvg",
             ],
         );
