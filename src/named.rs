@@ -100,7 +100,10 @@ fn open_named(
         ("--keep-loops", options.keep_loops),
     ];
     if let Some((option, _)) = changes.into_iter().find(|&(_, asked)| asked) {
-        bail!("{}: {option} is for files that are read; leave it out, or name such a file", typed.display());
+        bail!(
+            "{}: {option} is for files, a graph known by name is taken as it is; leave it out",
+            typed.display()
+        );
     }
     let folder = cache_folder(cache_dir)?;
     match name {
@@ -208,6 +211,7 @@ impl Cached<'_> {
         self.folder.join(format!("{}.gvg", self.graph.file_stem(Self::WEIGHTS)))
     }
 
+    /// The graph from its file, which is made if it is not there.
     fn open(&self, options: &LoadOptions, watch: &Watch) -> Result<Opened> {
         let file = self.file();
         let opened = |graph, generated| {
@@ -217,9 +221,8 @@ impl Cached<'_> {
         if let Found::Graph(graph) = self.find(options, watch)? {
             return Ok(opened(graph, false));
         }
-        self.graph.check(Self::WEIGHTS).map_err(|error| cannot_generate(self.graph, error))?;
         fs::create_dir_all(self.folder).with_context(|| self.unwritable())?;
-        let lock = self.lock(watch)?;
+        let _lock = self.lock(watch)?;
         // Again, now that nobody else makes it.
         match self.find(options, watch)? {
             Found::Graph(graph) => return Ok(opened(graph, false)),
@@ -231,9 +234,9 @@ impl Cached<'_> {
             }
             Found::Nothing => {}
         }
-        if lock.is_some() {
-            self.remove_leftovers();
-        }
+        self.remove_leftovers();
+        // Not before the lock: what another program takes to make a graph is free again by now.
+        self.graph.check(Self::WEIGHTS).map_err(|error| cannot_generate(self.graph, error))?;
         // A file system that does not tell may have room.
         if let Ok(disk) = rustix::fs::statvfs(self.folder) {
             self.check_room(disk.f_bavail.saturating_mul(disk.f_frsize))?;
@@ -296,12 +299,20 @@ impl Cached<'_> {
         Ok(lock)
     }
 
-    /// Removes what programs that were killed have left of files they wrote; nobody else writes under the lock.
+    /// Removes what programs that were killed have left of files they wrote. A file that somebody writes, be it by
+    /// `convert`, was written to a moment ago.
     fn remove_leftovers(&self) {
+        const ABANDONED: Duration = Duration::from_secs(60 * 60);
+        let is_abandoned = |entry: &fs::DirEntry| {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED))
+        };
         let Ok(entries) = fs::read_dir(self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if name.to_str().is_some_and(|name| name.starts_with(".gpuvm-") && name.ends_with(".gvg.part")) {
+            let is_part = |name: &str| name.starts_with(".gpuvm-") && name.ends_with(".gvg.part");
+            if name.to_str().is_some_and(is_part) && is_abandoned(&entry) {
+                // Another one may be faster, and a file that stays does no harm.
                 let _ = fs::remove_file(entry.path());
             }
         }

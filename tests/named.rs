@@ -3,11 +3,11 @@
 #[path = "common/program.rs"]
 mod program;
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use program::{Folder, assert_mentions};
 
@@ -137,9 +137,14 @@ fn two_programs_at_once_both_end_well() {
 fn what_a_killed_program_left_is_removed() {
     let folder = Folder::new();
     fs::create_dir(folder.path("cache")).expect("new");
-    fs::write(folder.path("cache").join(".gpuvm-x1y2z3.gvg.part"), "half a graph").expect("written");
+    let (left, fresh) = (".gpuvm-x1y2z3.gvg.part", ".gpuvm-being-written.gvg.part");
+    for name in [left, fresh] {
+        fs::write(folder.path("cache").join(name), "half a graph").expect("written");
+    }
+    let left = File::options().append(true).open(folder.path("cache").join(left)).expect("written");
+    left.set_modified(SystemTime::now() - Duration::from_secs(2 * 60 * 60)).expect("our file");
     folder.done("cc --graph gap-kron:10");
-    assert_eq!(files(&folder.path("cache")), [KRON_10]);
+    assert_eq!(files(&folder.path("cache")), [fresh, KRON_10]);
 }
 
 #[test]
@@ -236,7 +241,7 @@ fn graph_without_room_is_refused_before_it_is_generated() {
     // 2^31 vertices of degree 1024: 20 TB of edges and more.
     let error = folder.refused("cc --graph gap-urand:31:degree=1024");
     assert_mentions(&error, &["gap-urand:31:degree=1024", "of memory", "TiB", "are available", "smaller"]);
-    assert_eq!(folder.names(), [] as [String; 0]);
+    assert_eq!(files(&folder.path("cache")), [] as [String; 0]);
     fs::write(folder.path("file"), "").expect("written");
     let error = folder.refused("cc --graph gap-kron:10 --cache-dir file/cache");
     assert_mentions(&error, &["gap-kron:10: cannot be kept in file/cache", "--cache-dir", "GPUVM_CACHE_DIR"]);
