@@ -181,9 +181,9 @@ impl Report {
             paging.bytes_in as f64 / 1e9,
             percent(link_share, approximately)
         );
-        let cold_pages = counted && row.temperature == Temperature::Cold && row.variant == Variant::Balanced;
-        let cold_pages = cold_pages && !row.is_grid();
-        let largest_step = median.largest_step.filter(|_| cold_pages).map(|(number, step)| {
+        let has_passes =
+            row.temperature == Temperature::Cold && row.variant == Variant::Balanced && !row.is_grid();
+        let largest_step = median.largest_step.filter(|_| has_passes).map(|(number, step)| {
             let link_share = self.share(step.paging.bytes_in, step.seconds);
             println!(
                 "{:NAME_WIDTH$} {runs:>4} {:>9.4} {:>7.2} {:>6} {:>8.1} {:>9} {:>9} {:>8.3} {:>6}",
