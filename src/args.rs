@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
 use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::WeightRule;
 
 /// Graph analytics for graphs larger than GPU memory
 ///
-/// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`. Vertex
-/// ids are those of the file counted from 0: row i of the matrix is vertex i - 1.
+/// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`, and
+/// generates graphs known by name (`info --known` lists them). Vertex ids are those of the file counted from 0: row i
+/// of the matrix is vertex i - 1.
 #[derive(Debug, Parser)]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
 #[command(after_long_help = "Exit codes: 0 done, 1 --verify found a difference, 2 anything else.")]
@@ -109,7 +110,7 @@ pub struct SsspArgs {
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// The graph to convert
+    /// The graph to convert, a file or a name
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// The file to write, whose name must end in .gvg
@@ -150,10 +151,14 @@ pub struct GenerateArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("subject").args(["graph", "known"]).required(true)))]
 pub struct InfoArgs {
-    /// The graph to look at
-    #[arg(value_name = "FILE")]
-    pub graph: PathBuf,
+    /// The graph to look at, a file or a name
+    #[arg(value_name = "GRAPH")]
+    pub graph: Option<PathBuf>,
+    /// List the graphs that are known by name
+    #[arg(long)]
+    pub known: bool,
     #[command(flatten)]
     pub page: PageArgs,
     #[command(flatten)]
@@ -180,8 +185,9 @@ pub struct DoctorArgs {
 /// What every run takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The graph: a Matrix Market file (.mtx, .mtx.gz, .tar.gz) or a .gvg file
-    #[arg(long, value_name = "FILE", help_heading = "Graph")]
+    /// The graph: a Matrix Market file (.mtx, .mtx.gz, .tar.gz), a .gvg file, or a name as in gap-kron:24, gap-urand:20,
+    /// grid:200x300, GK, which is generated once and kept
+    #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -242,6 +248,9 @@ pub struct LoadArgs {
     /// Read the whole of a .gvg file and compare its checksums
     #[arg(long)]
     pub verify_file: bool,
+    /// Where graphs known by name are kept; GPUVM_CACHE_DIR if not given, else gpuvm-graph in the user's cache folder
+    #[arg(long, value_name = "DIR")]
+    pub cache_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -6,10 +6,11 @@ use std::time::Instant;
 use anyhow::{Context, Error, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadError, LoadSummary, LoadedGraph, load, write_gvg};
+use gpuvm_loaders::{LoadError, write_gvg};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, GenerateArgs};
+use crate::named::{self, Opened};
 use crate::output::{Draft, JsonSink, refuse_same_file};
 use crate::progress::Watch;
 use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, grouped, time};
@@ -32,9 +33,10 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
     let json = JsonSink::create(&args.json.into(), Some(&args.input))?;
 
     let started = Instant::now();
-    let loaded = load(&args.input, &settings::load_options(&args.load, args.weights.weights), watch)?;
-    let timings = Timings::of_load(started.elapsed(), &loaded.summary);
-    let report = target.write("convert", &args.input, loaded, timings, watch)?;
+    let options = settings::load_options(&args.load, args.weights.weights);
+    let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
+    let report = target.write("convert", &args.input, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
 }
 
@@ -46,32 +48,18 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let weights = if args.weighted { GapWeights::Gap } else { GapWeights::None };
-    let generator = match args.name {
-        NamedGraph::Gap(generator) => Some(generator),
-        NamedGraph::Known(known) => match known.generator {
-            Some(generator) => Some(generator),
-            None => bail!("{} cannot be generated: {}", known.name, known.how_to_get()),
-        },
-        _ => None,
+    let graph = match (args.name.generated(), args.name) {
+        (Some(graph), _) if args.weighted && !graph.has_weights() => {
+            bail!("{graph}: only the graphs of the GAP suite have weights of their own")
+        }
+        (Some(graph), _) => named::make(graph, weights, watch)?,
+        (None, NamedGraph::Known(known)) => {
+            bail!("{} cannot be generated: {}", known.name, known.how_to_get())
+        }
+        (None, name) => bail!("{name} cannot be generated"),
     };
-    let csr = match (generator, args.name) {
-        (Some(generator), _) => generator.generate(weights, watch)?,
-        (None, NamedGraph::Grid(grid)) if !args.weighted => grid.generate()?,
-        _ => bail!("{}: only the graphs of the GAP suite have weights of their own", name.display()),
-    };
-    let entries = csr.num_edges();
-    let summary = LoadSummary {
-        format: "generated".to_owned(),
-        rows: csr.num_vertices(),
-        columns: csr.num_vertices(),
-        field: if args.weighted { "integer" } else { "pattern" }.to_owned(),
-        symmetry: "symmetric".to_owned(),
-        stored_entries: entries / 2,
-        expanded_entries: entries,
-        ..LoadSummary::default()
-    };
-    let timings = Timings::of_load(started.elapsed(), &summary);
-    let report = target.write("generate", &name, LoadedGraph { csr, summary }, timings, watch)?;
+    let timings = Timings::of_load(started.elapsed(), &graph.summary);
+    let report = target.write("generate", &name, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
 }
 
@@ -100,14 +88,15 @@ impl<'a> Target<'a> {
         self,
         command: &'static str,
         input: &Path,
-        loaded: LoadedGraph,
+        opened: Opened,
         timings: Timings,
         watch: &Watch,
     ) -> Result<ConvertReport> {
         watch.interrupt.check()?;
         let started = Instant::now();
         let shown = self.path.display();
-        let written = write_gvg(self.draft.temporary_path(), &loaded, watch);
+        let Opened { graph, cache } = opened;
+        let written = write_gvg(self.draft.temporary_path(), &graph, watch);
         let bytes_written = written.map_err(|error| match error {
             // Not the name of the draft, which nobody has typed.
             LoadError::Write { source, .. } => {
@@ -120,7 +109,7 @@ impl<'a> Target<'a> {
         Ok(ConvertReport {
             schema: SCHEMA,
             program: Program::new(command),
-            graph: GraphReport::new(input, &loaded.csr, loaded.summary),
+            graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
             timings,
             output: self.path.to_owned(),
             bytes_written,

@@ -6,11 +6,13 @@ use std::time::Instant;
 use anyhow::Result;
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, VertexId, WeightRange, Weights};
-use gpuvm_loaders::{LoadError, LoadOptions, LoadedGraph, WeightRule, load};
+use gpuvm_loaders::{LoadError, LoadOptions, LoadedGraph, WeightRule};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::args::InfoArgs;
+use crate::known;
+use crate::named::{self, Opened};
 use crate::output::JsonSink;
 use crate::progress::Watch;
 use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, count, grouped};
@@ -71,21 +73,27 @@ struct SizeReport {
 
 /// Looks at a graph and tells.
 pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let json = JsonSink::create(&args.json.into(), Some(&args.graph))?;
+    let Some(graph) = args.graph else { return known::list(&args.json.into(), quiet) };
+    let json = JsonSink::create(&args.json.into(), Some(&graph))?;
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
     let mut unusable = None;
-    let loaded = load(&args.graph, &options, watch).or_else(|error| match error {
-        // The graph is as good without them.
-        LoadError::ComplexWeights { .. }
-        | LoadError::NotFinite { .. }
-        | LoadError::TooLargeInteger { .. } => {
-            unusable = Some(error.to_string());
-            load(&args.graph, &LoadOptions { weights: WeightRule::Ignore, ..options }, watch)
-        }
-        error => Err(error),
-    });
-    let LoadedGraph { csr, summary } = loaded?;
+    let cache_dir = args.load.cache_dir.as_deref();
+    let opened =
+        named::open(&graph, &options, cache_dir, watch).or_else(|error| match error.downcast_ref() {
+            // The graph is as good without them.
+            Some(
+                LoadError::ComplexWeights { .. }
+                | LoadError::NotFinite { .. }
+                | LoadError::TooLargeInteger { .. },
+            ) => {
+                unusable = Some(error.to_string());
+                let without = LoadOptions { weights: WeightRule::Ignore, ..options };
+                named::open(&graph, &without, cache_dir, watch)
+            }
+            _ => Err(error),
+        });
+    let Opened { graph: LoadedGraph { csr, summary }, cache } = opened?;
     let timings = Timings::of_load(started.elapsed(), &summary);
     watch.interrupt.check()?;
 
@@ -114,7 +122,7 @@ pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
         },
         page_size_bytes,
         pages: columns.div_ceil(page_size_bytes) + weights.div_ceil(page_size_bytes),
-        graph: GraphReport::new(&args.graph, &csr, summary),
+        graph: GraphReport::new(&graph, &csr, summary, cache),
         timings,
     };
     report::deliver(&report, json, quiet)

@@ -8,6 +8,8 @@ mod args;
 mod convert;
 mod doctor;
 mod info;
+mod known;
+mod named;
 mod output;
 mod profile;
 mod progress;

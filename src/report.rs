@@ -14,6 +14,7 @@ use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::named::CacheReport;
 use crate::output::JsonSink;
 use crate::profile::{self, Columns};
 use crate::run::Answer;
@@ -72,18 +73,21 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheReport>,
     #[serde(flatten)]
     pub summary: LoadSummary,
 }
 
 impl GraphReport {
-    pub fn new(path: &Path, csr: &Csr, summary: LoadSummary) -> Self {
+    pub fn new(path: &Path, csr: &Csr, summary: LoadSummary, cache: Option<CacheReport>) -> Self {
         Self {
             path: path.to_owned(),
             vertices: csr.num_vertices(),
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            cache,
             summary,
         }
     }
@@ -94,6 +98,10 @@ impl GraphReport {
         let from =
             summary.converted_from.as_ref().map_or_else(String::new, |format| format!(" from {format}"));
         sheet.line("graph", self.path.display());
+        if let Some(CacheReport { file, generated }) = &self.cache {
+            let how = if *generated { "generated, kept" } else { "kept" };
+            sheet.more(format_args!("{how} in {}", file.display()));
+        }
         sheet.more(format_args!("{}{from}, {} {}", summary.format, summary.field, summary.symmetry));
         let (vertices, edges) =
             (count(self.vertices, "vertex", "vertices"), count(self.edges, "edge", "edges"));

@@ -11,8 +11,9 @@ use gpuvm_engine::{
     BfsOptions, BfsResult, ComponentsResult, Distances, Engine, PreparedGraph, RunStats, SsspOptions,
     SsspResult,
 };
-use gpuvm_loaders::{LoadedGraph, Progress, load};
+use gpuvm_loaders::{LoadedGraph, Progress};
 
+use crate::named::{self, Opened};
 use crate::output::{JsonSink, Output, refuse_same_file};
 use crate::progress::Watch;
 use crate::report::{self, GraphReport, RunReport, Timings};
@@ -195,10 +196,11 @@ impl Job {
         let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
-        let LoadedGraph { csr, summary } = load(&settings.graph, &settings.load, watch)?;
+        let Opened { graph: LoadedGraph { csr, summary }, cache } =
+            named::open(&settings.graph, &settings.load, settings.cache_dir.as_deref(), watch)?;
         let timings = Timings::of_load(started.elapsed(), &summary);
         watch.interrupt.check()?;
-        let graph = GraphReport::new(&settings.graph, &csr, summary);
+        let graph = GraphReport::new(&settings.graph, &csr, summary, cache);
         Ok(Self { engine, output, json, csr, graph, timings })
     }
 }

@@ -1,13 +1,16 @@
 //! The program as a user meets it: what it prints, what it writes, how it ends.
 
+#[path = "common/program.rs"]
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use program::{Folder, assert_mentions};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// 0 -> 1 (3), 1 -> 2 (4), 0 -> 2 (9), 3 -> 0 (1); vertex 4 is alone.
 const SMALL: &str = "%%MatrixMarket matrix coordinate integer general\n5 5 4\n1 2 3\n2 3 4\n1 3 9\n4 1 1\n";
@@ -24,91 +27,6 @@ const COMPLEX: &str = "%%MatrixMarket matrix coordinate complex general\n2 2 1\n
 const NO_EDGES: &str = "%%MatrixMarket matrix coordinate pattern general\n3 3 0\n";
 
 const NO_VERTICES: &str = "%%MatrixMarket matrix coordinate pattern general\n0 0 0\n";
-
-/// A folder of its own for a test.
-struct Folder(TempDir);
-
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
-    }
-
-    /// A folder with a graph in `graph.mtx`.
-    fn with(graph: &str) -> Self {
-        let folder = Self::new();
-        fs::write(folder.path("graph.mtx"), graph).expect("written");
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gpuvm-graph"));
-        command
-            .current_dir(self.0.path())
-            .args(line.split_whitespace())
-            .env("LC_ALL", "C")
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs the program in this folder.
-    fn run(&self, line: &str) -> Ended {
-        let output = self.command(line).output().expect("the program starts");
-        Ended {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
-    }
-
-    /// Runs the program, which must succeed without a word on stderr.
-    fn done(&self, line: &str) -> String {
-        let ended = self.run(line);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{line}\n{}", ended.stdout);
-        ended.stdout
-    }
-
-    /// Runs the program, which must fail with exit code 2 and nothing on stdout, and returns its message.
-    fn refused(&self, line: &str) -> String {
-        let ended = self.run(line);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}\n{}", ended.stderr);
-        assert!(ended.stderr.starts_with("error: "), "{line}: {}", ended.stderr);
-        ended.stderr
-    }
-
-    fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.done(&format!("{line} --json"))).expect("JSON")
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).expect("a folder");
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-#[track_caller]
-fn assert_mentions(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "\"{word}\" is not in:\n{text}");
-    }
-}
 
 /// The header and the bytes after it.
 fn npy(path: &Path) -> (String, Vec<u8>) {
@@ -348,6 +266,8 @@ fn every_field_of_json_is_documented() {
         "info graph.mtx",
         "convert graph.mtx graph.gvg",
         "doctor",
+        "cc --graph grid:3x2",
+        "info --known",
     ] {
         fields(&folder.json(line), &mut names);
     }

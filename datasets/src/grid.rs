@@ -36,13 +36,7 @@ impl Grid {
     /// [`GenerateError::GridSize`] without vertices or with more than ids have; [`GenerateError::OutOfMemory`];
     /// [`GenerateError::Reserve`].
     pub fn generate(&self) -> Result<Csr, GenerateError> {
-        let Self { width, height } = *self;
-        let num_vertices = width
-            .checked_mul(height)
-            .filter(|&n| (1..=MAX_VERTICES).contains(&n))
-            .ok_or(GenerateError::GridSize { width, height, max: MAX_VERTICES })?;
-        let num_edges = self.edges_before(num_vertices);
-        crate::memory::check(num_edges * 4 + num_vertices * 8)?;
+        let (num_vertices, num_edges) = self.check()?;
 
         let mut row_offsets = LargeArray::zeroed(num_vertices + 1, "the row offsets")?;
         row_offsets.par_iter_mut().enumerate().for_each(|(u, offset)| *offset = self.edges_before(u as u64));
@@ -63,6 +57,23 @@ impl Grid {
         });
         let (row_offsets, columns) = (HostArray::from_owner(row_offsets), HostArray::from_owner(columns));
         Ok(Csr::new(row_offsets, columns, Weights::Unit, true).expect("neighbours are cells of the grid"))
+    }
+
+    /// What [`generate`](Grid::generate) checks first; number of vertices and of edges.
+    pub(crate) fn check(&self) -> Result<(u64, u64), GenerateError> {
+        let (num_vertices, num_edges) = self.num_vertices_and_edges()?;
+        crate::memory::check(num_edges * 4 + num_vertices * 8)?;
+        Ok((num_vertices, num_edges))
+    }
+
+    /// Both directions of an edge count.
+    pub(crate) fn num_vertices_and_edges(&self) -> Result<(u64, u64), GenerateError> {
+        let Self { width, height } = *self;
+        let num_vertices = width
+            .checked_mul(height)
+            .filter(|&n| (1..=MAX_VERTICES).contains(&n))
+            .ok_or(GenerateError::GridSize { width, height, max: MAX_VERTICES })?;
+        Ok((num_vertices, self.edges_before(num_vertices)))
     }
 
     /// The neighbours of `u`, in ascending order.

@@ -4,6 +4,7 @@
 mod adjacency;
 mod error;
 mod gap;
+mod generated;
 mod grid;
 mod kronecker;
 mod memory;
@@ -13,6 +14,7 @@ mod registry;
 
 pub use error::GenerateError;
 pub use gap::{GapGenerator, GapKind, GapRule, GapWeights};
+pub use generated::GeneratedGraph;
 pub use grid::Grid;
 pub use kronecker::{Kronecker, KroneckerError};
 pub use names::NameError;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::gap::{GapGenerator, GapKind, GapRule};
+use crate::generated::GeneratedGraph;
 use crate::grid::Grid;
 use crate::names::NameError;
 
@@ -156,6 +157,17 @@ pub enum NamedGraph {
     Gap(GapGenerator),
     /// A grid: `grid:1000x1000`.
     Grid(Grid),
+}
+
+impl NamedGraph {
+    /// What makes the graph; `None` for one that has to be downloaded.
+    pub fn generated(self) -> Option<GeneratedGraph> {
+        match self {
+            Self::Known(known) => known.generator.map(GeneratedGraph::Gap),
+            Self::Gap(generator) => Some(GeneratedGraph::Gap(generator)),
+            Self::Grid(grid) => Some(GeneratedGraph::Grid(grid)),
+        }
+    }
 }
 
 impl FromStr for NamedGraph {

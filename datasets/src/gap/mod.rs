@@ -156,6 +156,11 @@ impl GapGenerator {
         u64::from(self.degree) << self.scale.min(MAX_SCALE)
     }
 
+    /// The most vertices that the graph has, and the most edges, both directions counted.
+    pub(crate) fn most_vertices_and_edges(&self) -> (u64, u64) {
+        (1 << self.scale.min(MAX_SCALE), self.num_generated_edges().saturating_mul(2))
+    }
+
     /// The most memory that [`generate`](GapGenerator::generate) holds at a time, up to a few megabytes a thread.
     pub fn peak_bytes(&self, weights: GapWeights) -> u64 {
         let num_vertices = 1_u64 << self.scale.min(MAX_SCALE);
@@ -179,19 +184,24 @@ impl GapGenerator {
         self.generate_cut(weights, Cut::default(), progress)
     }
 
-    fn generate_cut(
-        &self,
-        weights: GapWeights,
-        cut: Cut,
-        progress: &dyn Progress,
-    ) -> Result<Csr, GenerateError> {
+    /// What [`generate`](GapGenerator::generate) checks first.
+    pub(crate) fn check(&self, weights: GapWeights) -> Result<(), GenerateError> {
         if !(1..=MAX_SCALE).contains(&self.scale) {
             return Err(GenerateError::Scale { scale: self.scale, max: MAX_SCALE });
         }
         if self.degree == 0 {
             return Err(GenerateError::NoEdges);
         }
-        memory::check(self.peak_bytes(weights))?;
+        memory::check(self.peak_bytes(weights))
+    }
+
+    fn generate_cut(
+        &self,
+        weights: GapWeights,
+        cut: Cut,
+        progress: &dyn Progress,
+    ) -> Result<Csr, GenerateError> {
+        self.check(weights)?;
         let edges = GapEdges::new(self, weights == GapWeights::Gap, progress)?;
         adjacency::build(edges, cut, progress)
     }
