@@ -2,7 +2,9 @@
 
 use std::ffi::{c_uint, c_void};
 
-use crate::layout::{BfsArgs, ComponentsArgs, LoopState, SsspArgs, SsspParentsArgs, StepRecord};
+use crate::layout::{
+    BfsArgs, ComponentsArgs, LoopState, PagedSliceView, PagingCounters, SsspArgs, SsspParentsArgs, StepRecord,
+};
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
 
@@ -97,10 +99,10 @@ pub unsafe fn run_warp<A: KernelArgs>(args: &A, lanes: WarpLanes, warp: u32, num
 
 macro_rules! plain_words {
     ($($name:ident),*) => {$(
-        // SAFETY: a `repr(C)` struct of `u64`s without padding; zero is a valid value.
+        // SAFETY: a `repr(C)` struct of fixed-width integers without padding; zero is a valid value.
         unsafe impl bytemuck::Zeroable for $name {}
         // SAFETY: as above; every bit pattern is valid.
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(LoopState, StepRecord);
+plain_words!(LoopState, StepRecord, PagingCounters, PagedSliceView);
