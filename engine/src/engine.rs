@@ -22,9 +22,9 @@ use crate::stats::StepStats;
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
-    device: Device,
-    error: Arc<ErrorSlot>,
-    running: Arc<Mutex<()>>,
+    pub(crate) device: Device,
+    pub(crate) error: Arc<ErrorSlot>,
+    pub(crate) running: Arc<Mutex<()>>,
 }
 
 impl Engine {
@@ -161,7 +161,13 @@ impl PreparedGraph {
                 Edges::Paged {
                     columns,
                     weights,
-                    table: Box::new(PageTable::new(&device, &plan, config.policy)?),
+                    table: Box::new(PageTable::new(
+                        &device,
+                        plan.num_pages,
+                        plan.num_frames as u32,
+                        plan.page_size,
+                        config.policy,
+                    )?),
                 }
             }
             (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))

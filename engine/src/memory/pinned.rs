@@ -8,7 +8,8 @@ use crate::error::Error;
 /// An array in host memory that kernels read where it lies.
 ///
 /// The CPU device reads any memory. A GPU reads memory that is registered with its driver: mapped files and large
-/// arrays as they are; what cannot be registered (arrays that share pages with others) is copied to pages of its own.
+/// arrays as they are; what cannot be registered (arrays that share pages with others) is copied to pages of its own,
+/// and so is what kernels could not copy by 16 bytes.
 #[derive(Debug)]
 pub(crate) struct PinnedArray {
     address: u64,
@@ -16,6 +17,9 @@ pub(crate) struct PinnedArray {
     _pin: Option<HostPin>,
     _copy: Option<MmapMut>,
 }
+
+/// `fetch_page` in `kernels/cuda/fault.cuh` loads this many at a time, from addresses that are multiples of it.
+const FETCH_BYTES: u64 = 16;
 
 /// Smaller arrays may share their pages with others, which can be registered once only.
 const OWN_PAGES_BYTES: usize = 1 << 20;
@@ -34,7 +38,7 @@ impl PinnedArray {
         if bytes.is_empty() {
             return Ok(Self { address: 0, _pin: None, _copy: None });
         }
-        if bytes.len() >= OWN_PAGES_BYTES {
+        if bytes.len() >= OWN_PAGES_BYTES && in_place.is_multiple_of(FETCH_BYTES) {
             match HostPin::new(cuda, bytes) {
                 Ok(pin) => return Ok(Self { address: pin.address(), _pin: Some(pin), _copy: None }),
                 Err(error) => {
