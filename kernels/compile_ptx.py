@@ -2,10 +2,12 @@
 """Compiles every kernel to PTX with NVRTC; no GPU and no CUDA toolkit needed.
 
     python3 kernels/compile_ptx.py LIBRARY [--check]
+    python3 kernels/compile_ptx.py LIBRARY --source FILE
 
 LIBRARY is the path of libnvrtc.so.12 of the PyPI package nvidia-cuda-nvrtc-cu12, version 12.0.140, whose PTX drivers
 from 525 on take. Writes kernels/ptx/*.ptx; with --check compares instead, and exits with 1 if a file differs. Prints
-each module and its kernels.
+each module and its kernels. The second form compiles an embedder's source for compute capability 9.0,
+writes nothing and prints its kernels.
 """
 import ctypes
 import pathlib
@@ -20,16 +22,16 @@ MODULES = ["bfs", "components", "pull"] + ["sssp_" + t for t in ("unit", "hash",
 OPTIONS = ["--gpu-architecture=compute_70", "--std=c++17", "-default-device"]
 
 
-def compile_module(nvrtc, module):
-    """PTX of one module, or raises RuntimeError with the compiler's log."""
+def compile_file(nvrtc, file, options):
+    """PTX of one file, or raises RuntimeError with the compiler's log."""
     headers = {p.name: p.read_bytes() for p in CUDA.glob("*.cuh")}
     names = (ctypes.c_char_p * len(headers))(*[n.encode() for n in headers])
     texts = (ctypes.c_char_p * len(headers))(*headers.values())
     program = ctypes.c_void_p()
-    source = (CUDA / "kernels.cu").read_bytes()
-    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"kernels.cu", len(headers), texts, names):
+    source = file.read_bytes()
+    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, file.name.encode(), len(headers), texts, names):
         raise RuntimeError("nvrtcCreateProgram failed")
-    options = [o.encode() for o in OPTIONS + ["-DGPUVM_MODULE_" + module.upper()]]
+    options = [o.encode() for o in options]
     failed = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     size = ctypes.c_size_t()
     if failed:
@@ -43,15 +45,24 @@ def compile_module(nvrtc, module):
     return ptx.value.decode()
 
 
+def kernels_of(ptx):
+    return re.findall(r"\.visible \.entry (\w+)", ptx)
+
+
 def main():
     check = "--check" in sys.argv[2:]
     nvrtc = ctypes.CDLL(sys.argv[1])
+    if sys.argv[2:3] == ["--source"]:
+        file = pathlib.Path(sys.argv[3])
+        ptx = compile_file(nvrtc, file, ["--gpu-architecture=compute_90"] + OPTIONS[1:])
+        print(f"{file.name}: {', '.join(kernels_of(ptx))}")
+        return 0
     PTX.mkdir(exist_ok=True)
     wrong = 0
     for module in MODULES:
-        ptx = compile_module(nvrtc, module)
+        ptx = compile_file(nvrtc, CUDA / "kernels.cu", OPTIONS + ["-DGPUVM_MODULE_" + module.upper()])
         file = PTX / (module + ".ptx")
-        kernels = re.findall(r"\.visible \.entry (\w+)", ptx)
+        kernels = kernels_of(ptx)
         same = not check or (file.exists() and file.read_text() == ptx)
         print(f"{module}: {', '.join(kernels)}: {'compiled' if same and kernels else 'DIFFERS from ' + file.name}")
         wrong += not (same and kernels)

@@ -11,8 +11,9 @@ use common::csr_of;
 use expected::{assert_distances, digest_labels, digest_levels};
 use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{
-    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, GpuFacts, MemoryUsage, PageSize,
-    PagingError, PagingStats, Policy, SsspOptions, Variant, Workload, reference, verify,
+    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, Frames, GpuFacts, Grid, MemoryUsage,
+    PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy, SsspOptions, Variant,
+    Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use proptest::prelude::*;
@@ -335,4 +336,112 @@ fn gpu_has_facts_and_its_warps_pull_pages_at_most_of_the_rate_of_its_link() {
         // Measured on an H200: 55.3 and 51.3 GB/s.
         assert!(link > 1e9 && pull > 0.5 * link && pull < 1.2 * link);
     }
+}
+
+/// The kernel in the comment of `gpuvm.cuh`, and one that reads past the end.
+const OWN_KERNELS: &str = r#"
+    #include "gpuvm.cuh"
+    extern "C" __global__ void sum(gpuvm::PagedSlice<u64> values, u64 times, u64* total) {
+      gpuvm::CountedWarp warp(values);
+      u64 mine = 0;
+      for (u64 i = warp.warp; i < times * values.num_pages(); i += warp.num_warps) {
+        const u64 page = i % values.num_pages();
+        const gpuvm::PageElements<u64> elements = values.acquire(warp, page);
+        if (!elements) return;
+        for (u64 i = warp.lane; i < elements.len; i += gpuvm::kLanes) mine += elements[i];
+        values.release(warp, page);
+      }
+      atomicAdd(total, mine);
+    }
+    extern "C" __global__ void read_past_the_end(gpuvm::PagedSlice<u64> values) {
+      gpuvm::CountedWarp warp(values);
+      values.for_each(warp, 0, values.len() + 1, [](u64, u64) {});
+    }"#;
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn embedders_own_kernel_reads_an_array_larger_than_its_frames() {
+    let engine = any_engine();
+    let mut sum = engine.compile_kernel(OWN_KERNELS, "sum").expect("NVRTC, and a kernel that compiles");
+    // 100 MB less a piece of the last page.
+    let len = 12_500_000 - 123;
+    let element = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let expected = (0..len).map(element).fold(0_u64, u64::wrapping_add);
+    for &policy in Policy::ALL {
+        for (page_bytes, frames) in
+            [(4096, 16), (4096, 2000), (4096, 16_000), (8192, 500), (65536, 16), (65536, 1 << 20)]
+        {
+            let options = PagedArrayOptions {
+                page_size: PageSize::new(page_bytes).expect("allowed"),
+                frames: Frames::Number(frames),
+                policy,
+            };
+            let elements: Vec<u64> = (0..len).map(element).collect();
+            let mut array = PagedArray::new(&engine, elements, options).expect("fits");
+            // The default grid of a GPU with 132 multiprocessors may have to evict from 8448 frames.
+            if frames == 16_000 {
+                assert_eq!(array.num_pinned_frames() > 0, policy == Policy::PinnedShare);
+            }
+            let mut total = engine.zeros::<u64>(1).expect("8 bytes");
+            let context = format!("{policy} {page_bytes} {frames}");
+            for cold in [true, false] {
+                total.fill(0).expect("a working GPU");
+                // SAFETY: the kernel takes these arguments and writes its total.
+                let stats = unsafe { sum.launch(Grid::default(), (&mut array, 3_u64, &mut total)) };
+                let stats = stats.unwrap_or_else(|e| panic!("{context}: {e}"));
+                assert_eq!(total.to_vec().expect("a working GPU"), [expected.wrapping_mul(3)], "{context}");
+                let (paging, num_pages) = (stats.paging, array.num_pages());
+                assert_eq!(paging.hits + paging.faults + paging.coalesced, 3 * num_pages, "{context}");
+                // The two rounds after the first find what frames keep.
+                assert!(
+                    paging.hits + paging.coalesced >= 2 * u64::from(array.num_pinned_frames()),
+                    "{context}"
+                );
+                if array.evicts() {
+                    assert!(
+                        paging.faults > num_pages && paging.evictions > num_pages / 2,
+                        "{context} {paging:?}"
+                    );
+                } else {
+                    let faults = if cold { num_pages } else { 0 };
+                    assert_eq!((paging.faults, paging.evictions), (faults, 0), "{context}");
+                    assert_eq!(paging.bytes_in, if cold { len * 8 } else { 0 }, "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn embedders_kernel_that_goes_wrong_is_an_error_and_the_next_launch_runs() {
+    let engine = any_engine();
+    let options = PagedArrayOptions { frames: Frames::Number(16), ..PagedArrayOptions::default() };
+    let mut array = PagedArray::new(&engine, vec![1_u64; 100_000], options).expect("fits");
+    let mut wrong = engine.compile_kernel(OWN_KERNELS, "read_past_the_end").expect("compiles");
+    // SAFETY: the kernel takes this argument and writes nothing.
+    let error = unsafe { wrong.launch(Grid::default(), (&mut array,)) }.expect_err("100,001 elements");
+    let expected = PagingError::ElementOutOfRange { index: 100_000, len: 100_000 };
+    assert!(matches!(&error, Error::Paging(e) if *e == expected), "{error}");
+
+    let mut sum = engine.compile_kernel(OWN_KERNELS, "sum").expect("compiles");
+    let mut total = engine.zeros::<u64>(1).expect("8 bytes");
+    let too_many = Grid { num_blocks: Some(2), ..Grid::default() };
+    // SAFETY: the kernel takes these arguments and writes its total.
+    let refused = unsafe { sum.launch(too_many, (&mut array, 1_u64, &mut total)) }.expect_err("16 frames");
+    assert!(matches!(refused, Error::TooManyWarps { num_warps: 16, num_frames: 16, most: 8 }), "{refused}");
+    engine.cancel_handle().cancel();
+    // SAFETY: as above.
+    let stopped = unsafe { sum.launch(Grid::default(), (&mut array, 1_u64, &mut total)) };
+    // A kernel whose warps never wait does not ask whether it was stopped; the launch says so all the same.
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    total.fill(0).expect("a working GPU");
+    // SAFETY: as above.
+    unsafe { sum.launch(Grid::default(), (&mut array, 1_u64, &mut total)) }.expect("runs");
+    assert_eq!(total.to_vec().expect("a working GPU"), [100_000]);
+
+    let refused = engine.compile_kernel(OWN_KERNELS, "product").expect_err("no such kernel");
+    assert!(matches!(&refused, Error::NoSuchKernel { kernel, .. } if kernel == "product"), "{refused}");
+    let refused = engine.compile_kernel("__global__ void k() { undeclared(); }", "k").expect_err("not C++");
+    assert!(matches!(&refused, Error::Compile { log, .. } if log.contains("k.cu(1): error")), "{refused}");
 }

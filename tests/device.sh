@@ -106,6 +106,11 @@ find_sanitizer() {
   command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null
 }
 
+# The toolkit's NVRTC, which compiles the kernels of the paging benchmark and of some tests.
+find_nvrtc() {
+  ls "${CUDA_HOME:-/usr/local/cuda}"/lib64/libnvrtc.so* 2>/dev/null | head -n 1 | grep .
+}
+
 run() {
   packed=$(cd "$1" 2>/dev/null && pwd) || die "there is no folder $1"
   [ -x "$packed/gpuvm-graph" ] || die "$1 holds nothing to run, pack into it first"
@@ -113,6 +118,10 @@ run() {
   mkdir -p "$out" || exit 2
   # Answers for the tests, and nothing of a user's own.
   export GPUVM_DATASETS=$packed/graphs GPUVM_CACHE_DIR=$out/cache
+  if [ -z "${GPUVM_NVRTC:-}" ] && nvrtc=$(find_nvrtc); then
+    # A file that calls itself by a newer name than libnvrtc.so.12 is found by the loader's path alone.
+    export GPUVM_NVRTC=$nvrtc LD_LIBRARY_PATH=$(dirname "$nvrtc")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  fi
 
   command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.free --format=csv,noheader
   no_gpu=

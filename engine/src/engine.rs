@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
-use rayon::prelude::*;
 use gpuvm_kernels::layout::{
     ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
     SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH,
     WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
+use rayon::prelude::*;
 
 use crate::config::{Access, EngineConfig, Variant};
 use crate::device::{CudaMemory, Device};
@@ -26,7 +26,7 @@ use crate::stats::StepStats;
 pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) device: Device,
-    error: Arc<ErrorSlot>,
+    pub(crate) error: Arc<ErrorSlot>,
     pub(crate) running: Arc<Mutex<()>>,
 }
 
@@ -165,7 +165,14 @@ impl PreparedGraph {
                 Edges::Paged {
                     columns,
                     weights,
-                    table: Box::new(PageTable::new(&device, &plan, config.policy)?),
+                    table: Box::new(PageTable::new(
+                        &device,
+                        plan.num_pages,
+                        plan.num_frames as u32,
+                        plan.num_pinned_frames as u32,
+                        plan.page_size,
+                        config.policy,
+                    )?),
                 }
             }
             (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))

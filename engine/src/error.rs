@@ -84,6 +84,40 @@ pub enum Error {
     StartThreads(#[source] rayon::ThreadPoolBuildError),
     #[error("cannot allocate {} of {what}", ByteSize::b(*bytes))]
     OutOfMemory { what: &'static str, bytes: u64 },
+    #[error(
+        "elements of {bytes} bytes cannot be paged: pad them to a power of two, so that none lies in two pages"
+    )]
+    ElementSize { bytes: usize },
+    #[error("{num_frames} frames are too few, the least that would do is {least}")]
+    TooFewFrames { num_frames: u64, least: u64 },
+    #[error(
+        "{num_warps} warps may need more than the {num_frames} frames that an array evicts from: launch {most} warps at most"
+    )]
+    TooManyWarps { num_warps: u64, num_frames: u64, most: u64 },
+    #[error(
+        "{num_blocks} blocks of {warps_per_block} warps are not possible: launch one or more, of 1 to 32 warps, and of \
+         fewer where the kernel takes many registers or much shared memory"
+    )]
+    Grid { num_blocks: u32, warps_per_block: u32 },
+    #[error("an argument is on another device than the kernel")]
+    OtherDevice,
+    #[error("the CPU device has no compiler for kernels at run time: use a GPU")]
+    KernelNeedsGpu,
+    #[error(
+        "there is no NVRTC 12 on this machine, which compiles kernels: install a CUDA toolkit or the PyPI package \
+         nvidia-cuda-nvrtc-cu12, and name its libnvrtc.so.12 in GPUVM_NVRTC if the loader does not find it"
+    )]
+    NoCompiler,
+    #[error("kernel {kernel} does not compile:\n{log}")]
+    Compile { kernel: String, log: String },
+    #[error(
+        "the source has no kernel {kernel}: it must be declared as extern \"C\" __global__ void {kernel}(...)"
+    )]
+    NoSuchKernel {
+        kernel: String,
+        #[source]
+        source: DriverError,
+    },
     #[error(transparent)]
     Paging(#[from] PagingError),
     #[error("interrupted")]
@@ -99,6 +133,8 @@ pub enum PagingError {
     StuckFault { page: u64, waited_ms: u64 },
     #[error("no frame became free for page {page} within {waited_ms} ms")]
     NoFreeFrame { page: u64, waited_ms: u64 },
+    #[error("element {index} is out of range, the array has {len} (0 to n - 1)")]
+    ElementOutOfRange { index: u64, len: u64 },
     #[error(
         "edge {edge} leads to column {column}, the graph has {num_vertices} vertices: the graph is damaged"
     )]

@@ -22,8 +22,11 @@
 //! # Ok::<(), gpuvm_engine::Error>(())
 //! ```
 //!
-//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the places in `engine`
-//! and `link` that launch: a kernel's arguments name memory by address.
+//! Not only graphs are paged: [`PagedArray`] is any array in host memory, and [`Engine::compile_kernel`] takes CUDA C++ that
+//! reads it through the same page table.
+//!
+//! Unsafe code is in `device`, where kernels are launched and the GPU's driver is called, and at the places in `engine`,
+//! `link` and `own_kernel` that launch: a kernel's arguments name memory by address.
 #![deny(unsafe_code)]
 
 mod algorithm;
@@ -40,6 +43,8 @@ pub mod graph;
 #[expect(unsafe_code, reason = "launches a kernel")]
 mod link;
 mod memory;
+#[expect(unsafe_code, reason = "launches kernels of the embedder's own")]
+mod own_kernel;
 mod paging;
 mod plan;
 pub mod reference;
@@ -54,6 +59,10 @@ pub use error::{Error, GraphError, PagingError};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};
 #[doc(hidden)]
 pub use gpuvm_kernels::cpu_device::WarpLanes;
-pub use memory::CancelHandle;
+pub use memory::{CancelHandle, DeviceArray};
+pub use own_kernel::{
+    Frames, Grid, InPlace, Kernel, KernelArgument, KernelArguments, LaunchStats, PagedArray,
+    PagedArrayOptions,
+};
 pub use plan::{MemoryPlan, PlanItem, Workload};
 pub use stats::{Direction, PagingStats, RunStats, Scan, StepStats};

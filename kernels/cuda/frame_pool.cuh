@@ -1,7 +1,7 @@
 // The frames, taken in the order of a ring (the paper's FIFO), except those that keep their first page. A frame whose
-// page is in use is skipped, not waited for. At most two frames a warp cannot be evicted at any time: that of the page it reads and that of the page it
-// fetches. A warp that claims reads at most one, so with two frames a warp a claim succeeds in the end (the host
-// refuses fewer).
+// page is in use is skipped, not waited for. At most two frames a warp cannot be evicted at any time: that of the page it
+// reads and that of the page it fetches. A warp that claims reads at most one, so with two frames a warp in the ring a
+// claim succeeds in the end (the host refuses fewer).
 #pragma once
 
 #include "page_table.cuh"

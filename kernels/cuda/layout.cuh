@@ -57,6 +57,7 @@ constexpr u64 kErrorStuckFault = 1;
 constexpr u64 kErrorNoFreeFrame = 2;
 constexpr u64 kErrorColumnOutOfRange = 3;
 constexpr u64 kErrorCancelled = 4;
+constexpr u64 kErrorElementOutOfRange = 5;
 
 constexpr u64 kWeightUnit = 0;
 constexpr u64 kWeightHash = 1;
@@ -110,6 +111,23 @@ struct ArrayView {
   u64 address;
   u64 size_bytes;
   u64 first_page;
+};
+
+struct PagingCounters {
+  u64 hits;
+  u64 faults;
+  u64 coalesced;
+  u64 evictions;
+  u64 bytes_in;
+};
+
+struct PagedSliceView {
+  ArrayView array;
+  PageTableView page_table;
+  FramePoolView frame_pool;
+  u64 error;
+  u64 stuck_after_ns;
+  u64 counters;
 };
 
 struct GraphView {

@@ -3,7 +3,8 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, PullArgs, SharedCounter, SsspArgs, SsspParentsArgs, StepRecord,
+    BfsArgs, ComponentsArgs, LoopState, PagedSliceView, PagingCounters, PullArgs, SharedCounter, SsspArgs,
+    SsspParentsArgs, StepRecord,
 };
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
@@ -100,10 +101,10 @@ pub unsafe fn run_warp<A: KernelArgs>(args: &A, lanes: WarpLanes, warp: u32, num
 
 macro_rules! plain_words {
     ($($name:ident),*) => {$(
-        // SAFETY: a `repr(C)` struct of `u64`s without padding; zero is a valid value.
+        // SAFETY: a `repr(C)` struct of fixed-width integers without padding; zero is a valid value.
         unsafe impl bytemuck::Zeroable for $name {}
         // SAFETY: as above; every bit pattern is valid.
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(SharedCounter, LoopState, StepRecord);
+plain_words!(SharedCounter, LoopState, StepRecord, PagingCounters, PagedSliceView);

@@ -88,6 +88,8 @@ shared_constants! {
     ERROR_COLUMN_OUT_OF_RANGE = 3;
     /// [`ErrorSlot::code`]: the host asked the kernel to stop.
     ERROR_CANCELLED = 4;
+    /// [`ErrorSlot::code`]: an embedder's kernel asked for elements that its array does not have.
+    ERROR_ELEMENT_OUT_OF_RANGE = 5;
 
     /// [`GraphView::weight_type`]: every weight is 1.
     WEIGHT_UNIT = 0;
@@ -145,9 +147,9 @@ shared_struct! {
         code: u32,
         /// Not used.
         reserved: u32,
-        /// The page or the edge.
+        /// The page, the edge or the element.
         subject: u64,
-        /// Milliseconds waited, or the column index.
+        /// Milliseconds waited, the column index, or the number of elements.
         detail: u64,
     }
 
@@ -188,6 +190,36 @@ shared_struct! {
         size_bytes: u64,
         /// The page that holds the first element.
         first_page: u64,
+    }
+
+    /// What the page table did in one launch of an embedder's kernel.
+    PagingCounters {
+        /// Accesses that found their page resident.
+        hits: u64,
+        /// Accesses that fetched their page.
+        faults: u64,
+        /// Accesses that waited for another warp's fetch.
+        coalesced: u64,
+        /// Pages that lost their frame.
+        evictions: u64,
+        /// Bytes fetched.
+        bytes_in: u64,
+    }
+
+    /// What an embedder's kernel gets of a paged array: `gpuvm::PagedSlice<T>` is this and nothing more.
+    PagedSliceView {
+        /// The elements in host memory, from page 0 on.
+        array: ArrayView,
+        /// Page entries.
+        page_table: PageTableView,
+        /// Page frames.
+        frame_pool: FramePoolView,
+        /// Address of the [`ErrorSlot`].
+        error: u64,
+        /// A wait longer than this many nanoseconds is an error.
+        stuck_after_ns: u64,
+        /// Address of the launch's [`PagingCounters`].
+        counters: u64,
     }
 
     /// The graph, and how its edges are reached.

@@ -4,6 +4,7 @@
 //! * [`layout`]: the structs that Rust and device code share.
 //! * [`cpu_device`]: kernels on CPU threads. The only module with `unsafe`.
 //! * [`PTX`]: the kernels as a GPU's driver takes them.
+//! * [`HEADERS`]: what an embedder's own kernel may include.
 
 pub mod cpu_device;
 pub mod layout;
@@ -21,4 +22,19 @@ pub const PTX: &[(&str, &str)] = &[
     ("sssp_u32", include_str!("../ptx/sssp_u32.ptx")),
     ("sssp_f32", include_str!("../ptx/sssp_f32.ptx")),
     ("sssp_f64", include_str!("../ptx/sssp_f64.ptx")),
+];
+
+macro_rules! headers {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../cuda/", $name)))),*] };
+}
+
+/// Name and text of the headers that an embedder's kernel includes: `gpuvm.cuh`, and what that includes in turn.
+pub const HEADERS: &[(&str, &str)] = headers![
+    "gpuvm.cuh",
+    "fault.cuh",
+    "frame_pool.cuh",
+    "page_table.cuh",
+    "warp.cuh",
+    "sync.cuh",
+    "layout.cuh",
 ];

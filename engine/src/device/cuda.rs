@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::facts::MemoryUsage;
 
 pub(crate) const WARPS_PER_BLOCK: u32 = CUDA_BLOCK_WARPS as u32;
-const BLOCK_THREADS: u32 = WARPS_PER_BLOCK * 32;
+pub(super) const BLOCK_THREADS: u32 = WARPS_PER_BLOCK * 32;
 
 /// Device memory left to others and to the driver: module code, local memory, pool granularity.
 const RESERVE_BYTES: u64 = 512 << 20;
@@ -28,12 +28,12 @@ const RESERVE_BYTES: u64 = 512 << 20;
 /// A GPU with the modules it has loaded.
 #[derive(Debug)]
 pub(crate) struct CudaDevice {
-    context: Arc<CudaContext>,
-    stream: Arc<CudaStream>,
+    pub(super) context: Arc<CudaContext>,
+    pub(super) stream: Arc<CudaStream>,
     side_stream: Arc<CudaStream>,
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
     name: String,
-    multiprocessors: u32,
+    pub(super) multiprocessors: u32,
 }
 
 pub(super) fn driver_error(what: &'static str) -> impl FnOnce(DriverError) -> Error {
@@ -88,6 +88,13 @@ impl CudaDevice {
         let value =
             self.context.attribute(attribute).map_err(driver_error("ask for an attribute of the device"))?;
         Ok(value as u32)
+    }
+
+    /// Major and minor number.
+    pub fn compute_capability(&self) -> Result<(u32, u32), Error> {
+        let (major, minor) =
+            self.context.compute_capability().map_err(driver_error("ask for the compute capability"))?;
+        Ok((major as u32, minor as u32))
     }
 
     pub fn max_warps(&self) -> u32 {
@@ -252,8 +259,12 @@ impl CudaMemory {
         let address = unsafe { result::malloc_managed(size, global) }
             .map_err(|_| Error::OutOfMemory { what: "managed memory", bytes: size as u64 })?;
         let bytes = ManagedBytes { address };
-        // SAFETY: managed memory may be written by the host while no kernel runs; `size` bytes were allocated.
-        unsafe { std::ptr::copy_nonoverlapping(elements.as_ptr(), address as *mut u8, size) };
+        // SAFETY: managed memory may be written by the host while no kernel runs; `size` bytes were allocated, and
+        // nobody else knows of them.
+        let target = unsafe { std::slice::from_raw_parts_mut(address as *mut MaybeUninit<u8>, size) };
+        target.par_chunks_mut(1 << 20).zip(elements.par_chunks(1 << 20)).for_each(|(to, from)| {
+            to.write_copy_of_slice(from);
+        });
         if read_mostly {
             let advice = sys::CUmem_advise::CU_MEM_ADVISE_SET_READ_MOSTLY;
             // SAFETY: the range is the allocation.
@@ -269,6 +280,10 @@ impl CudaMemory {
             Bytes::Device(slice) => slice.device_ptr(&self.device.stream).0,
             Bytes::Managed(managed) => managed.address,
         }
+    }
+
+    pub fn is_on(&self, device: &Arc<CudaDevice>) -> bool {
+        Arc::ptr_eq(&self.device, device)
     }
 
     fn bind(&self) -> Result<(), Error> {

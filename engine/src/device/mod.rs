@@ -4,6 +4,8 @@
 mod cpu;
 mod cuda;
 mod cuda_facts;
+mod cuda_kernel;
+mod nvrtc;
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::error::Error;
 
 pub(crate) use cpu::CpuDevice;
 pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
+pub(crate) use cuda_kernel::{CudaKernel, Parameter};
 
 /// A device and what is needed to use it.
 #[derive(Clone, Debug)]
@@ -57,6 +60,15 @@ impl Device {
     /// Whether kernels read host memory as it is.
     pub fn is_cpu(&self) -> bool {
         matches!(self, Self::Cpu(_))
+    }
+
+    /// Whether both are the same CPU device, or the same GPU.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Cpu(a), Self::Cpu(b)) => Arc::ptr_eq(a, b),
+            (Self::Cuda(a), Self::Cuda(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
     }
 
     /// Name for people.

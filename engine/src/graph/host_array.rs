@@ -1,6 +1,14 @@
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+use rayon::prelude::*;
+
+use crate::error::Error;
+use crate::memory::anonymous;
 
 /// A read-only array in host memory, shared and cheap to clone, whoever owns its bytes: a `Vec`, a mapped file, an
 /// embedder's own matrix.
@@ -28,6 +36,45 @@ impl<T> HostArray<T> {
     /// Bytes of the elements.
     pub fn size_bytes(&self) -> u64 {
         size_of_val(self.as_slice()) as u64
+    }
+}
+
+/// Anonymous memory seen as elements.
+struct Mapped<T> {
+    map: MmapMut,
+    elements: PhantomData<T>,
+}
+
+impl<T: Pod> AsRef<[T]> for Mapped<T> {
+    fn as_ref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map)
+    }
+}
+
+impl<T: Pod + Send + Sync> HostArray<T> {
+    /// `len` elements, number i being `element(i)`, made by all cores in memory of large pages: the fastest to pin, and
+    /// aligned so that pages cross the link in whole lines.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn from_fn(len: u64, element: impl Fn(u64) -> T + Sync) -> Result<Self, Error> {
+        const BLOCK_BYTES: usize = 1 << 20;
+        let bytes = len.saturating_mul(size_of::<T>() as u64);
+        if bytes == 0 {
+            return Ok(Self::from_owner((0..len).map(element).collect::<Vec<_>>()));
+        }
+        let out_of_memory = || Error::OutOfMemory { what: "an array", bytes };
+        let size = usize::try_from(bytes).map_err(|_| out_of_memory())?;
+        let mut map = anonymous(size).map_err(|_| out_of_memory())?;
+        let block = (BLOCK_BYTES / size_of::<T>()).max(1);
+        bytemuck::cast_slice_mut::<u8, T>(&mut map).par_chunks_mut(block).enumerate().for_each(
+            |(at, chunk)| {
+                for (i, place) in chunk.iter_mut().enumerate() {
+                    *place = element((at * block + i) as u64);
+                }
+            },
+        );
+        Ok(Self::from_owner(Mapped { map, elements: PhantomData }))
     }
 }
 
@@ -59,5 +106,20 @@ impl<T: Send + Sync> From<Vec<T>> for HostArray<T> {
 impl<T> fmt::Debug for HostArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} x {}]", self.len(), std::any::type_name::<T>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_from_a_function_holds_its_values() {
+        let squares = HostArray::from_fn(300_000, |i| i * i).expect("2.4 MB");
+        assert!(squares.iter().zip(0..).all(|(&square, i)| square == i * i));
+        assert_eq!(squares.len(), 300_000);
+        assert!(HostArray::<u32>::from_fn(0, |_| 1).expect("nothing").is_empty());
+        let refused = HostArray::from_fn(1 << 60, |i| i).expect_err("8 EiB");
+        assert!(matches!(refused, Error::OutOfMemory { .. }));
     }
 }

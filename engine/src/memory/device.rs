@@ -1,16 +1,17 @@
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
-use crate::device::{CudaMemory, Device};
+use crate::device::{CudaDevice, CudaMemory, Device};
 use crate::error::Error;
 
 /// An array in device memory that kernels write. On the CPU device: anonymous memory, zero and untouched until used,
 /// so that frames nobody fills cost nothing. The host reads and writes it between kernels.
 #[derive(Debug)]
-pub(crate) struct DeviceArray<T> {
+pub struct DeviceArray<T> {
     memory: Memory,
     len: usize,
     elements: PhantomData<T>,
@@ -28,7 +29,7 @@ const BLOCK: usize = 1 << 20;
 
 impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     /// `len` zeros, called `what` in the error if there is no memory for them.
-    pub fn zeroed(device: &Device, what: &'static str, len: u64) -> Result<Self, Error> {
+    pub(crate) fn zeroed(device: &Device, what: &'static str, len: u64) -> Result<Self, Error> {
         let bytes = len.saturating_mul(size_of::<T>() as u64);
         let out_of_memory = || Error::OutOfMemory { what, bytes };
         let size = usize::try_from(bytes).map_err(|_| out_of_memory())?;
@@ -41,10 +42,33 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     }
 
     /// A copy of `elements`.
-    pub fn copied(device: &Device, what: &'static str, elements: &[T]) -> Result<Self, Error> {
+    pub(crate) fn copied(device: &Device, what: &'static str, elements: &[T]) -> Result<Self, Error> {
         let mut array = Self::zeroed(device, what, elements.len() as u64)?;
         array.write(0, elements)?;
         Ok(array)
+    }
+
+    /// `elements` in the driver's unified memory, on the host's side at first; `read_mostly` lets both sides keep copies.
+    pub(crate) fn managed(
+        device: &Arc<CudaDevice>,
+        elements: &[T],
+        read_mostly: bool,
+    ) -> Result<Self, Error> {
+        let memory = match elements {
+            [] => Memory::Empty,
+            _ => Memory::Cuda(CudaMemory::managed(device, bytemuck::cast_slice(elements), read_mostly)?),
+        };
+        Ok(Self { memory, len: elements.len(), elements: PhantomData })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Address for kernels; 0 if empty.
@@ -56,7 +80,19 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
         }
     }
 
+    /// Whether kernels on `device` can use it.
+    pub(crate) fn is_on(&self, device: &Device) -> bool {
+        match (&self.memory, device) {
+            (Memory::Empty, _) | (Memory::Host(_), Device::Cpu(_)) => true,
+            (Memory::Cuda(memory), Device::Cuda(cuda)) => memory.is_on(cuda),
+            _ => false,
+        }
+    }
+
     /// Sets every byte.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if the GPU fails.
     pub fn fill(&mut self, byte: u8) -> Result<(), Error> {
         match &mut self.memory {
             Memory::Empty => {}
@@ -67,6 +103,9 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     }
 
     /// Writes `elements` from number `at` on.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if the GPU fails.
     ///
     /// # Panics
     /// If they do not fit.
@@ -86,6 +125,9 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     }
 
     /// `len` elements from number `at` on.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if the GPU fails.
     ///
     /// # Panics
     /// If there are not so many.
@@ -107,13 +149,16 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
     }
 
     /// All elements.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`] if the GPU fails.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         self.read(0, self.len)
     }
 }
 
 /// Zero pages; large ones where there are many.
-pub(super) fn anonymous(size: usize) -> std::io::Result<MmapMut> {
+pub(crate) fn anonymous(size: usize) -> std::io::Result<MmapMut> {
     let map = MmapMut::map_anon(size)?;
     #[cfg(target_os = "linux")]
     if size >= 2 << 20 {

@@ -91,6 +91,9 @@ impl ErrorSlot {
             layout::ERROR_NO_FREE_FRAME => {
                 PagingError::NoFreeFrame { page: subject, waited_ms: detail }.into()
             }
+            layout::ERROR_ELEMENT_OUT_OF_RANGE => {
+                PagingError::ElementOutOfRange { index: subject, len: detail }.into()
+            }
             _ => PagingError::ColumnOutOfRange { edge: subject, column: detail, num_vertices }.into(),
         })
     }

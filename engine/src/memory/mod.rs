@@ -4,7 +4,8 @@ mod device;
 mod error_slot;
 mod pinned;
 
-pub(crate) use device::DeviceArray;
+pub use device::DeviceArray;
+pub(crate) use device::anonymous;
 pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
 pub(crate) use pinned::PinnedArray;

@@ -8,8 +8,9 @@ use crate::error::Error;
 /// An array in host memory that kernels read where it lies.
 ///
 /// The CPU device reads any memory. A GPU reads memory that is registered with its driver: mapped files and large
-/// arrays as they are. What cannot be registered is copied, which costs time and the same memory again: to pages of its
-/// own, which are registered, or, where the driver registers nothing, to memory that the driver itself allocates.
+/// arrays as they are. What cannot be registered, and what kernels could not copy by 16 bytes, is copied, which costs time
+/// and the same memory again: to pages of its own, which are registered, or, where the driver registers nothing, to memory
+/// that the driver itself allocates.
 #[derive(Debug)]
 pub(crate) struct PinnedArray {
     address: u64,
@@ -26,6 +27,9 @@ enum Owner {
     Driver(PinnedBytes),
 }
 
+/// `fetch_page` in `kernels/cuda/fault.cuh` loads this many at a time, from addresses that are multiples of it.
+const FETCH_BYTES: u64 = 16;
+
 /// Smaller arrays may share their pages with others, which can be registered once only.
 const OWN_PAGES_BYTES: usize = 1 << 20;
 
@@ -38,11 +42,11 @@ impl PinnedArray {
         if bytes.is_empty() {
             return Ok(Self { address: 0, _owner: Owner::Caller });
         }
+        let in_place = bytes.as_ptr().expose_provenance() as u64;
         let Device::Cuda(cuda) = device else {
-            let address = bytes.as_ptr().expose_provenance() as u64;
-            return Ok(Self { address, _owner: Owner::Caller });
+            return Ok(Self { address: in_place, _owner: Owner::Caller });
         };
-        if bytes.len() >= OWN_PAGES_BYTES {
+        if bytes.len() >= OWN_PAGES_BYTES && in_place.is_multiple_of(FETCH_BYTES) {
             match HostPin::new(cuda, bytes) {
                 Ok(pin) => return Ok(Self { address: pin.address(), _owner: Owner::CallerPinned(pin) }),
                 // A file on a device that registers nothing read-only, or an array that is registered already for

@@ -5,11 +5,10 @@ use gpuvm_kernels::layout::{
     EVICTION_CLOCK, EVICTION_FIFO, FramePoolView, NO_PAGE, PAGE_TABLE_EVICTS, PageTableView,
 };
 
-use crate::config::Policy;
+use crate::config::{PageSize, Policy};
 use crate::device::Device;
 use crate::error::Error;
 use crate::memory::DeviceArray;
-use crate::plan::MemoryPlan;
 
 /// One entry a page, all absent at first, and the frames in which pages are resident.
 #[derive(Debug)]
@@ -26,16 +25,26 @@ pub(crate) struct PageTable {
 }
 
 impl PageTable {
-    pub fn new(device: &Device, plan: &MemoryPlan, policy: Policy) -> Result<Self, Error> {
+    /// A table of `num_pages` pages with `num_frames` frames; fewer frames than pages make it evict. The first `num_kept`
+    /// frames keep the page they get first: fewer than all, so that there are frames to evict from.
+    pub fn new(
+        device: &Device,
+        num_pages: u64,
+        num_frames: u32,
+        num_kept: u32,
+        page_size: PageSize,
+        policy: Policy,
+    ) -> Result<Self, Error> {
+        let frames = u64::from(num_frames);
         let mut table = Self {
-            entries: DeviceArray::zeroed(device, "page entries", plan.num_pages)?,
-            owners: DeviceArray::zeroed(device, "frame owners", plan.num_frames)?,
+            entries: DeviceArray::zeroed(device, "page entries", num_pages)?,
+            owners: DeviceArray::zeroed(device, "frame owners", frames)?,
             hand: DeviceArray::zeroed(device, "frame hand", 1)?,
-            frames: DeviceArray::zeroed(device, "page frames", plan.num_frames * plan.page_size.bytes())?,
-            num_frames: plan.num_frames as u32,
-            num_kept: plan.num_pinned_frames as u32,
-            page_shift: plan.page_size.shift(),
-            evicts: plan.evicts(),
+            frames: DeviceArray::zeroed(device, "page frames", frames * page_size.bytes())?,
+            num_frames,
+            num_kept,
+            page_shift: page_size.shift(),
+            evicts: frames < num_pages,
             policy,
         };
         table.reset()?;
