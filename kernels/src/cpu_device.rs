@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, PullArgs, SharedCounter, SsspArgs, SsspParentsArgs, StepRecord,
+    BfsArgs, ComponentsArgs, LoopState, PullArgs, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
 type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
@@ -106,4 +106,4 @@ macro_rules! plain_words {
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(SharedCounter, LoopState, StepRecord);
+plain_words!(SharedCounter, StepCounters, Step, LoopState, StepRecord);
