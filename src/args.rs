@@ -102,6 +102,15 @@ pub struct SsspArgs {
     /// The largest distance; vertices farther away stay unreached
     #[arg(long, value_name = "DISTANCE", help_heading = "Search", allow_negative_numbers = true, value_parser = distance)]
     pub depth_limit: Option<f64>,
+    /// Width of a bucket of distances, one finished before the next; inf takes all at once, auto chooses by the weights
+    #[arg(
+        long,
+        value_name = "auto|N",
+        default_value = "auto",
+        help_heading = "Search",
+        allow_negative_numbers = true
+    )]
+    pub delta: DeltaArg,
     #[command(flatten)]
     pub weights: WeightArgs,
     #[command(flatten)]
@@ -348,6 +357,24 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+/// The width of a bucket; `None` for `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeltaArg(pub Option<f64>);
+
+impl FromStr for DeltaArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self(None));
+        }
+        match text.parse() {
+            Ok(width) if width > 0.0 => Ok(Self(Some(width))),
+            _ => Err("give auto, inf, or a number above 0".to_owned()),
+        }
+    }
 }
 
 /// A whole number, not yet compared with the vertices of a graph: it may be negative or too large for any.

@@ -219,8 +219,8 @@ fn find(
             Answer::Bfs(graph.bfs(source, &BfsOptions { depth_limit, target, parents })?)
         }
         Algorithm::ConnectedComponents => Answer::Components(graph.connected_components()?),
-        Algorithm::Sssp { distance_limit } => {
-            Answer::Sssp(graph.sssp(source, &SsspOptions { distance_limit, target, parents })?)
+        Algorithm::Sssp { distance_limit, delta } => {
+            Answer::Sssp(graph.sssp(source, &SsspOptions { distance_limit, target, parents, delta })?)
         }
     })
 }
@@ -235,7 +235,7 @@ fn check(
     let (depth, distance) = match algorithm {
         Algorithm::Bfs { depth_limit } => (depth_limit, None),
         Algorithm::ConnectedComponents => (None, None),
-        Algorithm::Sssp { distance_limit } => (None, distance_limit),
+        Algorithm::Sssp { distance_limit, .. } => (None, distance_limit),
     };
     let checked = match answer {
         Answer::Bfs(found) => verify::bfs(
@@ -341,7 +341,7 @@ mod tests {
     fn wrong_distance_is_a_difference_with_exit_code_1() {
         let (csr, mut graph) = graph(Weights::F32(vec![0.5, 2.0, 0.25].into()));
         let mut found = graph.sssp(0, &SsspOptions::default()).expect("runs");
-        let algorithm = Algorithm::Sssp { distance_limit: None };
+        let algorithm = Algorithm::Sssp { distance_limit: None, delta: None };
         assert!(check(algorithm, &csr, None, &Answer::Sssp(found.clone())).is_ok());
         found.distances = Distances::Real(vec![0.0, 0.5, 2.0, f64::INFINITY]);
         let (message, code) = message_and_code(check(algorithm, &csr, None, &Answer::Sssp(found)));
@@ -359,8 +359,10 @@ mod tests {
             .sssp(0, &SsspOptions { distance_limit: Some(7.0), ..SsspOptions::default() })
             .expect("runs");
         let answer = Answer::Sssp(limited);
-        assert!(check(Algorithm::Sssp { distance_limit: Some(7.0) }, &csr, None, &answer).is_ok());
-        assert!(check(Algorithm::Sssp { distance_limit: None }, &csr, None, &answer).is_err());
+        assert!(
+            check(Algorithm::Sssp { distance_limit: Some(7.0), delta: None }, &csr, None, &answer).is_ok()
+        );
+        assert!(check(Algorithm::Sssp { distance_limit: None, delta: None }, &csr, None, &answer).is_err());
         let answer = Answer::Bfs(
             graph.bfs(1, &BfsOptions { target: Some(1), ..BfsOptions::default() }).expect("runs"),
         );

@@ -34,7 +34,7 @@ pub struct RunSettings {
 pub enum Algorithm {
     Bfs { depth_limit: Option<u32> },
     ConnectedComponents,
-    Sssp { distance_limit: Option<f64> },
+    Sssp { distance_limit: Option<f64>, delta: Option<f64> },
 }
 
 impl Algorithm {
@@ -82,7 +82,7 @@ impl From<CcArgs> for RunSettings {
 
 impl From<SsspArgs> for RunSettings {
     fn from(args: SsspArgs) -> Self {
-        let algorithm = Algorithm::Sssp { distance_limit: args.depth_limit };
+        let algorithm = Algorithm::Sssp { distance_limit: args.depth_limit, delta: args.delta.0 };
         Self::new(algorithm, args.run, Some(args.search), args.weights.weights)
     }
 }
@@ -155,7 +155,7 @@ impl RunSettings {
             seed: search.map(|search| search.seed),
             depth_limit: match self.algorithm {
                 Algorithm::Bfs { depth_limit } => depth_limit.map(Limit::Level),
-                Algorithm::Sssp { distance_limit } => distance_limit.map(Limit::Distance),
+                Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
                 Algorithm::ConnectedComponents => None,
             },
             parents: self.parents(),

@@ -507,7 +507,7 @@ fn paging_is_summed_up_when_paged() {
     let folder = Folder::with(&ring(5000));
     let text = folder
         .done("bfs --graph graph.mtx --access paged --page-size 4K --gpu-mem 1M --threads 1 --source 0");
-    assert_mentions(&text, &["access     paged (as asked)", "10 pages of 4.0 KiB, 10 frames, fifo"]);
+    assert_mentions(&text, &["access     paged (as asked)", "10 pages of 4.0 KiB, 10 frames, pinned-share"]);
     assert_mentions(&text, &["faults 10,", "evictions 0,", "in 39.1 KiB"]);
 }
 

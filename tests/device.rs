@@ -222,11 +222,13 @@ fn run_on_the_gpu_can_be_cancelled_from_another_thread() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn column_index_out_of_range_stops_the_run() {
-    let damaged = Csr::with_unread_columns(vec![0, 1, 2], vec![1, 7], Weights::Unit, false).expect("unread");
+    // Vertex 2 is never reached, so the search has to look at all edges it comes to.
+    let damaged =
+        Csr::with_unread_columns(vec![0, 1, 2, 2], vec![1, 7], Weights::Unit, false).expect("unread");
     let engine = Engine::new(gpu(Access::Paged, Variant::Balanced, Policy::Fifo)).expect("a GPU");
     let mut graph = engine.prepare(damaged, Workload { bfs: true, ..Workload::default() }).expect("fits");
-    let error = graph.bfs(0, &BfsOptions::default()).expect_err("vertex 7 of 2");
-    let expected = PagingError::ColumnOutOfRange { edge: 1, column: 7, num_vertices: 2 };
+    let error = graph.bfs(0, &BfsOptions::default()).expect_err("vertex 7 of 3");
+    let expected = PagingError::ColumnOutOfRange { edge: 1, column: 7, num_vertices: 3 };
     assert!(matches!(&error, Error::Paging(e) if *e == expected), "{error}");
 }
 

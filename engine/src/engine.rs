@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
     ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
-    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH,
-    WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64,
+    WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -340,26 +340,31 @@ impl PreparedGraph {
         }
     }
 
-    /// Runs a kernel, all of its steps, from a frontier of `size` with `edges` outgoing edges. Returns where it came to
-    /// and what its steps did.
+    /// The first step of a traversal, from a frontier of one vertex: `size` in the queues, with `edges` outgoing edges.
+    pub(crate) fn first_step(&self, traversal: &TraversalView, size: FrontierSize, edges: u64) -> Step {
+        let sparse = traversal.dense_scan == SCAN_SEGMENTS && edges < traversal.dense_edges;
+        Step {
+            scan: if sparse { SCAN_CHUNKS } else { traversal.dense_scan },
+            frontier: 1,
+            frontier_edges: edges,
+            num_vertices: size.vertices,
+            num_continuations: size.continuations,
+            threshold: u64::MAX,
+            ..Step::default()
+        }
+    }
+
+    /// Runs a kernel, all of its steps from the `first`. Returns the step that would have come next, and what those
+    /// before it did.
     ///
     /// All addresses in `args` must come from this graph: from [`traversal`](Self::traversal) and its vertex state.
     pub(crate) fn run<A: KernelArgs>(
         &mut self,
         args: &A,
         traversal: &TraversalView,
-        size: FrontierSize,
-        edges: u64,
-    ) -> Result<(LoopState, Vec<StepStats>), Error> {
-        let sparse = traversal.dense_scan == SCAN_SEGMENTS && edges < traversal.dense_edges;
-        let start = LoopState {
-            scan: if sparse { SCAN_CHUNKS } else { traversal.dense_scan },
-            frontier: 1,
-            frontier_edges: edges,
-            num_vertices: size.vertices,
-            num_continuations: size.continuations,
-            ..LoopState::default()
-        };
+        first: Step,
+    ) -> Result<(Step, Vec<StepStats>), Error> {
+        let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
         let num_items = traversal.graph.num_vertices + traversal.graph.num_edges;
@@ -376,8 +381,8 @@ impl PreparedGraph {
             self.evict_all()?;
             return Err(error);
         }
-        let end = self.state.read(0, 1)?[0];
-        let num_records = (end.step as usize).min(MAX_RECORDS);
+        let end = self.state.read(0, 1)?[0].step;
+        let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))
     }

@@ -122,12 +122,12 @@ fn cancelled_run_is_interrupted_and_the_next_one_runs() {
 fn column_index_out_of_range_in_a_file_nobody_read_stops_the_run() {
     for access in &[Access::Paged, Access::ZeroCopy, Access::Resident] {
         let damaged =
-            Csr::with_unread_columns(vec![0, 1, 2], vec![1, 7], Weights::Unit, false).expect("unread");
+            Csr::with_unread_columns(vec![0, 1, 2, 2], vec![1, 7], Weights::Unit, false).expect("unread");
         let config = EngineConfig { access: Some(*access), ..EngineConfig::default() };
         let engine = Engine::new(config).expect("valid");
         let mut graph = engine.prepare(damaged, BFS).expect("fits");
-        let error = graph.bfs(0, &BfsOptions::default()).expect_err("vertex 7 of 2");
-        let expected = PagingError::ColumnOutOfRange { edge: 1, column: 7, num_vertices: 2 };
+        let error = graph.bfs(0, &BfsOptions::default()).expect_err("vertex 7 of 3");
+        let expected = PagingError::ColumnOutOfRange { edge: 1, column: 7, num_vertices: 3 };
         assert!(matches!(&error, Error::Paging(e) if *e == expected), "{error}");
     }
 }

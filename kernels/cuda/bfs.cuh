@@ -33,13 +33,15 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
   u32* levels = pointer<u32>(args.levels);
   run_steps(
       warp, args.traversal,
-      [&](u32 level, u64 scan, const StepView& step) {
-        traverse<UnitWeight>(warp, args.traversal, step, scan, BfsVisitor{levels, pointer<u32>(args.parents), level});
+      [&](const StepView& view) {
+        traverse<UnitWeight>(warp, args.traversal, view,
+                             BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.number)});
       },
-      [&](const LoopState& next) {
-        return next.frontier_edges != 0 && next.step < args.depth_limit &&
+      [&](const Step& next, const Step&, const StepCounters*) {
+        // The target's level may be changing while this is asked, but then to a larger one than the next step's.
+        return next.frontier_edges != 0 && next.number < args.depth_limit &&
                1 + next.total_discovered < args.num_reachable &&
-               (args.target == kUnreached || load_relaxed(&levels[args.target]) == kUnreached);
+               (args.target == kUnreached || load_relaxed(&levels[args.target]) > next.number);
       });
 }
 

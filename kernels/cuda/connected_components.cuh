@@ -51,13 +51,16 @@ GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
   u32* labels = pointer<u32>(args.labels);
   run_steps(
       warp, args.traversal,
-      [&](u32 number, u64, const StepView& step) {
-        if (number == 0) {
-          for_each_vertex(warp, step, [&](u32 v) { store_relaxed(&labels[v], v); });
-        } else if (number == 1) {
-          traverse<UnitWeight>(warp, args.traversal, step, args.traversal.dense_scan, LinkVisitor{labels, args.symmetric != 0});
+      [&](const StepView& view) {
+        if (view.step.number == 0) {
+          for_each_vertex(warp, view, [&](u32 v, bool exists) {
+            if (exists) store_relaxed(&labels[v], v);
+          });
+        } else if (view.step.number == 1) {
+          traverse<UnitWeight>(warp, args.traversal, view, LinkVisitor{labels, args.symmetric != 0});
         } else {
-          for_each_vertex(warp, step, [&](u32 v) {
+          for_each_vertex(warp, view, [&](u32 v, bool exists) {
+            if (!exists) return;
             u32 root = load_relaxed(&labels[v]);
             for (u32 above = load_relaxed(&labels[root]); above != root; above = load_relaxed(&labels[root]))
               root = above;
@@ -65,7 +68,10 @@ GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
           });
         }
       },
-      [&](const LoopState& next) { return next.step < 3; });
+      [&](Step& next, const Step&, const StepCounters*) {
+        next.scan = next.number == 1 ? args.traversal.dense_scan : kScanVertices;
+        return next.number < 3;
+      });
 }
 
 GPUVM_NAMESPACE_END

@@ -11,6 +11,7 @@ struct Paging {
   FramePoolView pool;
   u64 error;
   u64 stuck_after_ns;
+  u32 num_kept = 0;  // frames that keep their page in this step
 };
 
 // Transport `direct`: the warp itself copies the page from host memory, 16 bytes a lane and 4 loads in flight a lane.
@@ -44,7 +45,7 @@ GPUVM_DEVICE u64 resolve_miss(Warp& warp, const Paging& paging, u64 page, u64 se
   if (begin_fault(paging.table, page, seen)) {
     ++warp.stats.faults;
     wait.code = kErrorNoFreeFrame;
-    const u64 frame = claim_frame(warp, paging.table, paging.pool, page, wait);
+    const u64 frame = claim_frame(warp, paging.table, paging.pool, paging.num_kept, page, wait);
     return frame == kNoFrame ? kNoFrame : frame | kMustFill;
   }
   ++warp.stats.coalesced;

@@ -51,7 +51,7 @@ struct PagedSlice {
     return (view.array.size_bytes + page_bytes() - 1) >> view.page_table.page_shift;
   }
   GPUVM_DEVICE Paging paging() const {
-    return {view.page_table, view.frame_pool, view.error, view.stuck_after_ns};
+    return {view.page_table, view.frame_pool, view.error, view.stuck_after_ns, view.frame_pool.num_kept};
   }
   // Whether the host or another warp has ended the launch. acquire asks only while it waits, so that a hit is one
   // atomic: a kernel that runs for long asks now and then.

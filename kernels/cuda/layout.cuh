@@ -156,23 +156,32 @@ struct SharedCounter {
   u64 reserved[15];
 };
 
-struct LoopState {
+struct StepCounters {
   SharedCounter cursor;
   SharedCounter next_vertices;
   SharedCounter next_continuations;
-  SharedCounter arrived;
-  SharedCounter generation;
+  SharedCounter minimum;
   SharedCounter totals[8];
-  u64 step;
+};
+
+struct Step {
+  u64 number;
   u64 scan;
   u64 frontier;
   u64 frontier_edges;
   u64 num_vertices;
   u64 num_continuations;
+  u64 threshold;
+  u64 threshold_before;
   u64 total_discovered;
   u64 last_discovery;
-  u64 started_ns;
   u64 finished;
+};
+
+struct LoopState {
+  SharedCounter arrived;
+  StepCounters counters[3];
+  Step step;
 };
 
 struct StepRecord {
@@ -215,6 +224,7 @@ struct SsspArgs {
   u64 stamps;
   u64 bound;
   u64 limit;
+  u64 delta;
 };
 
 struct SsspParentsArgs {

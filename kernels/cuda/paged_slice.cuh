@@ -9,9 +9,13 @@ GPUVM_NAMESPACE_BEGIN
 // Weights: how many bytes are stored an edge, what an edge weighs, and how a distance goes on over it. A distance is a
 // u64: an integer, or the bits of a double that is not negative, which order like the doubles themselves.
 
+// Of distances; stops at the largest number.
+GPUVM_DEVICE u64 sum_of_integers(u64 a, u64 b) { return a + b < a ? ~u64(0) : a + b; }
+
 struct UnitWeight {
   static constexpr u32 kBytes = 0;
   GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 struct HashWeight {
@@ -21,6 +25,7 @@ struct HashWeight {
     const u32 mixed = low * 0x9E3779B1u + high * 0x85EBCA77u;
     return distance + 1 + (mixed ^ mixed >> 15) % 255;
   }
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
@@ -29,6 +34,7 @@ struct IntegerWeight {
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return distance + reinterpret_cast<const T*>(weights)[i];
   }
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
@@ -37,6 +43,7 @@ struct RealWeight {
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return bits_of(double_of(distance) + f64(reinterpret_cast<const T*>(weights)[i]));
   }
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return bits_of(double_of(a) + double_of(b)); }
 };
 
 // Edges of one page, from the first that was asked for.
@@ -57,7 +64,7 @@ struct PlainEdges {
   const u32* columns;
   const u8* weights;
 
-  GPUVM_DEVICE explicit PlainEdges(const TraversalView& view)
+  GPUVM_DEVICE PlainEdges(const TraversalView& view, u64)
       : columns(pointer<const u32>(view.graph.columns.address)),
         weights(pointer<const u8>(view.graph.weights.address)) {}
 
@@ -76,10 +83,12 @@ struct PagedEdges {
   ArrayView weights;
   Paging paging;
 
-  GPUVM_DEVICE explicit PagedEdges(const TraversalView& view)
+  // For a step that scans in the way of `scan`.
+  GPUVM_DEVICE PagedEdges(const TraversalView& view, u64 scan)
       : columns(view.graph.columns),
         weights(view.graph.weights),
-        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns} {}
+        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
+               scan == kScanSegments ? view.graph.frame_pool.num_kept : 0} {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {

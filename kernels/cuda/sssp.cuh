@@ -1,5 +1,11 @@
-// Single-source shortest paths after Bellman and Ford, restricted to the vertices whose distance fell in the step
-// before. Distances are u64 words (paged_slice.cuh says why one minimum serves integers and reals).
+// Single-source shortest paths by buckets (Meyer, Sanders: "Delta-stepping: a parallelizable shortest path algorithm",
+// 2003), with one near bucket and all the rest far (Davidson, Baxter, Garland, Owens: "Work-Efficient Parallel GPU
+// Methods for Single-Source Shortest Paths", IPDPS 2014). Steps relax the edges of the vertices whose distance fell below
+// the threshold in the step before, until there are none; then a step raises the threshold and finds the next vertices
+// among all. That far vertices are found by a look at all distances, not kept in a pile, costs 40 us a bucket for 16
+// million, and no memory. With one bucket that holds all it is the algorithm of Bellman and Ford.
+//
+// Distances are u64 words (paged_slice.cuh says why one minimum serves integers and reals).
 #pragma once
 
 #include "traversal.cuh"
@@ -17,6 +23,7 @@ struct SsspVisitor {
   u32* stamps;
   const u64* bound;  // null without a target
   u64 limit;
+  u64 threshold;
   u32 step;
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&stamps[u]) == step; }
@@ -28,7 +35,7 @@ struct SsspVisitor {
     const u64 offered = Weight::extend(distance, run.weights, i, u, v);
     if (offered >= seen || offered > limit) return false;
     if (bound != nullptr && offered > load_relaxed(bound)) return false;
-    if (offered >= min_relaxed(&distances[v], offered)) return false;
+    if (offered >= min_relaxed(&distances[v], offered) || offered >= threshold) return false;
     return exchange_relaxed(&stamps[v], step + 1) != step + 1;
   }
 };
@@ -58,16 +65,58 @@ struct SsspParentsVisitor {
   }
 };
 
+// Puts the vertices whose distance lies between the last threshold and this one into the next frontier, and finds the
+// least distance beyond.
+GPUVM_DEVICE void next_bucket(Warp& warp, const SsspArgs& args, const StepView& view) {
+  const u64* distances = pointer<const u64>(args.distances);
+  u32* stamps = pointer<u32>(args.stamps);
+  const u64 bound = args.bound == 0 ? args.limit : smaller(args.limit, load_relaxed(pointer<const u64>(args.bound)));
+  u64 least = kUnreachedDistance;
+  for_each_vertex(warp, view, [&](u32 v, bool exists) {
+    const u64 distance = exists ? load_relaxed(&distances[v]) : kUnreachedDistance;
+    const bool waits = distance >= view.step.threshold_before && distance <= bound;
+    const bool is_near = waits && distance < view.step.threshold;
+    if (is_near)
+      store_relaxed(&stamps[v], u32(view.step.number + 2));
+    else if (waits)
+      least = smaller(least, distance);
+    push(warp, is_near, v);
+    make_room(warp, view);
+  });
+  for (u32 distance = kLanes / 2; distance != 0; distance /= 2)
+    least = smaller(least, warp.read_lane(least, warp.lane ^ distance));
+  if (warp.leads() && ~least > load_relaxed(&view.counters->minimum.value))
+    max_relaxed(&view.counters->minimum.value, ~least);
+}
+
 template <class Weight>
 GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
   run_steps(
       warp, args.traversal,
-      [&](u32 number, u64 scan, const StepView& step) {
-        traverse<Weight>(warp, args.traversal, step, scan,
-                         SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
-                                             pointer<const u64>(args.bound), args.limit, number + 1});
+      [&](const StepView& view) {
+        if (view.step.scan == kScanVertices)
+          next_bucket(warp, args, view);
+        else
+          traverse<Weight>(warp, args.traversal, view,
+                           SsspVisitor<Weight>{pointer<u64>(args.distances), pointer<u32>(args.stamps),
+                                               pointer<const u64>(args.bound), args.limit, view.step.threshold,
+                                               u32(view.step.number + 1)});
       },
-      [&](const LoopState& next) { return next.frontier_edges != 0; });
+      [&](Step& next, const Step& done, const StepCounters* counters) {
+        if (next.frontier != 0) return true;
+        if (next.threshold == kUnreachedDistance) return false;
+        // The bucket is empty. The next one begins at its end; or, if that was looked at already and nothing found in
+        // it, at the least distance beyond.
+        const u64 least = ~load_relaxed(&counters->minimum.value);
+        const bool looked = done.scan == kScanVertices;
+        if (looked && least == kUnreachedDistance) return false;
+        const u64 begin = looked ? least : next.threshold;
+        next.threshold_before = begin;
+        next.threshold = Weight::sum(begin, args.delta);
+        if (next.threshold <= begin) next.threshold = begin + 1;  // reals far larger than delta
+        next.scan = kScanVertices;
+        return true;
+      });
 }
 
 // Passes over all edges, each followed by a count of the vertices that have no parent yet, which stands where other
@@ -78,21 +127,24 @@ GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   u32* parents = pointer<u32>(args.parents);
   run_steps(
       warp, args.traversal,
-      [&](u32 number, u64, const StepView& step) {
-        const u64 scan = args.traversal.dense_scan;
-        if (number == 0)
-          traverse<Weight>(warp, args.traversal, step, scan,
+      [&](const StepView& view) {
+        if (view.step.number == 0)
+          traverse<Weight>(warp, args.traversal, view,
                            SsspParentsVisitor<Weight, false>{distances, parents, args.source});
-        else if (number % 2 == 0)
-          traverse<Weight>(warp, args.traversal, step, scan,
+        else if (view.step.number % 2 == 0)
+          traverse<Weight>(warp, args.traversal, view,
                            SsspParentsVisitor<Weight, true>{distances, parents, args.source});
         else
-          for_each_vertex(warp, step, [&](u32 v) {
-            const bool reached = load_relaxed(&distances[v]) != kUnreachedDistance;
-            if (reached && v != args.source && load_relaxed(&parents[v]) == kNoParent) ++warp.stats.next_edges;
+          for_each_vertex(warp, view, [&](u32 v, bool exists) {
+            if (exists && v != args.source && load_relaxed(&distances[v]) != kUnreachedDistance &&
+                load_relaxed(&parents[v]) == kNoParent)
+              ++warp.stats.next_edges;
           });
       },
-      [&](const LoopState& next) { return next.step % 2 == 1 || next.frontier_edges != 0; });
+      [&](Step& next, const Step&, const StepCounters*) {
+        next.scan = next.number % 2 == 0 ? args.traversal.dense_scan : kScanVertices;
+        return next.number % 2 == 1 || next.frontier_edges != 0;
+      });
 }
 
 // Calls `body` with the weights' type.

@@ -83,6 +83,11 @@ GPUVM_DEVICE u64 min_relaxed(u64* p, u64 value) {
   asm volatile("atom.min.relaxed.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
+GPUVM_DEVICE u64 max_relaxed(u64* p, u64 value) {
+  u64 old;
+  asm volatile("atom.max.relaxed.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
+  return old;
+}
 GPUVM_DEVICE bool compare_exchange_relaxed(u32* p, u32 expected, u32 desired) {
   u32 old;
   asm volatile("atom.cas.relaxed.gpu.b32 %0, [%1], %2, %3;"
@@ -126,6 +131,10 @@ GPUVM_DEVICE u64 now_ns() {
   return ns;
 }
 GPUVM_DEVICE void pause(u32 round) { __nanosleep(round < 64 ? 32 : 512); }
+// Where what is waited for comes within a microsecond, or not soon.
+GPUVM_DEVICE void pause_shortly(u32 round) {
+  if (round >= 16) __nanosleep(64);
+}
 
 GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
@@ -150,6 +159,13 @@ template <class T>
 GPUVM_DEVICE T min_relaxed(T* p, T value) {
   T old = __atomic_load_n(p, __ATOMIC_RELAXED);
   while (value < old &&
+         !__atomic_compare_exchange_n(p, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+GPUVM_DEVICE u64 max_relaxed(u64* p, u64 value) {
+  u64 old = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (value > old &&
          !__atomic_compare_exchange_n(p, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
   return old;
@@ -179,6 +195,7 @@ GPUVM_DEVICE u64 now_ns() {
 }
 // Threads may outnumber cores: the one that is waited for needs a core, so give up this one at once.
 GPUVM_DEVICE void pause(u32) { sched_yield(); }
+GPUVM_DEVICE void pause_shortly(u32) { sched_yield(); }
 
 GPUVM_DEVICE u64 bits_of(f64 value) {
   u64 bits;

@@ -29,12 +29,10 @@ constexpr u32 kNoVertex = ~u32(0);
 // One step as its scan sees it.
 struct StepView {
   const GraphView& graph;
-  LoopState* state;
+  const Step& step;
+  StepCounters* counters;
   FrontierView current;
   FrontierView next;
-  u64 num_vertices;       // in the current queues
-  u64 num_continuations;
-  u64 frontier_edges;
   u64 error;
 };
 
@@ -53,7 +51,7 @@ struct WorkItems {
       begin = u64(warp.warp) * batch;
       first = false;
     } else if (num_items > given) {
-      if (warp.leads() && !is_stopped(view.error)) begin = given + add_relaxed(&view.state->cursor.value, batch);
+      if (warp.leads() && !is_stopped(view.error)) begin = given + add_relaxed(&view.counters->cursor.value, batch);
       begin = warp.broadcast(begin);
     }
     end = smaller(begin + batch, num_items);
@@ -61,51 +59,38 @@ struct WorkItems {
   }
 };
 
-// Calls `body` for every vertex, a lane each.
+// Calls `body(v, true)` for every vertex, a lane each; with false for a lane that has none while others do.
 template <class Body>
 GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
-  if (warp.warp == 0 && warp.leads()) store_relaxed(&view.state->scan, kScanVertices);
   WorkItems work{view.graph.num_vertices, 1024};
   u64 first, last;
   while (work.take(warp, view, first, last))
-    for (u64 v = first + warp.lane; v < last; v += kLanes) body(u32(v));
+    for (; first < last; first += kLanes) body(u32(first + warp.lane), first + warp.lane < last);
 }
 
-// Counts the vertices that this warp has pushed and their edges, and keeps those that have some for the queue: returns
-// how many. Their segments are queued here, one atomic a row that opens any.
-GPUVM_DEVICE_LOOP u32 keep_pushed(Warp& warp, const StepView& view) {
+// Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
+// atomic a row that opens any.
+GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
-  u32* pushed = warp.block->pushed[warp.block_warp];
-  u32 num_kept = 0;
-  warp.sync();  // orders the pushes of all lanes before the reads
-  for (u32 i = 0; i < warp.num_pushed; i += kLanes) {
-    const bool mine = i + warp.lane < warp.num_pushed;
-    const u32 v = mine ? pushed[i + warp.lane] : 0;
-    const u64 begin = mine ? row_offsets[v] : 0, end = mine ? row_offsets[v + 1] : 0;
-    warp.stats.discovered += mine;
+  const u32* pushed = warp.block->pushed[warp.block_warp];
+  for (u32 i = warp.lane; i < warp.num_pushed; i += kLanes) {
+    const u64 begin = row_offsets[pushed[i]], end = row_offsets[pushed[i] + 1];
+    ++warp.stats.discovered;
     warp.stats.next_edges += end - begin;
-    if (view.next.vertices == 0) continue;
-    const u32 kept = warp.ballot(begin != end);
-    warp.sync();  // all have read their entry before one is overwritten
-    if (begin != end) {
-      pushed[num_kept + count_bits(kept & warp.lanes_below())] = v;
-      const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
-      if (first_segment != last_segment) {
-        u64 at = add_relaxed(&view.state->next_continuations.value, last_segment - first_segment);
-        for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
-      }
-    }
-    num_kept += count_bits(kept);
+    if (view.next.continuations == 0 || begin == end) continue;
+    const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
+    if (first_segment == last_segment) continue;
+    u64 at = add_relaxed(&view.counters->next_continuations.value, last_segment - first_segment);
+    for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
   }
-  warp.num_pushed = 0;
-  warp.sync();
-  return num_kept;
 }
 
-// Writes what keep_pushed kept into the queue of the next frontier, from entry `slot` on.
-GPUVM_DEVICE void queue_kept(const Warp& warp, const StepView& view, u64 slot, u32 num_kept) {
+// Writes the vertices that this warp has pushed into the queue of the next frontier, from entry `slot` on.
+GPUVM_DEVICE void queue_pushed(Warp& warp, const StepView& view, u64 slot) {
   const u32* pushed = warp.block->pushed[warp.block_warp];
-  for (u32 i = warp.lane; i < num_kept; i += kLanes) pointer<u32>(view.next.vertices)[slot + i] = pushed[i];
+  if (view.next.vertices != 0)
+    for (u32 i = warp.lane; i < warp.num_pushed; i += kLanes) pointer<u32>(view.next.vertices)[slot + i] = pushed[i];
+  warp.num_pushed = 0;
 }
 
 // Adds to the next frontier the vertices of the lanes that found one. There is room for kEdgesInFlight pushes until
@@ -118,11 +103,11 @@ GPUVM_DEVICE void push(Warp& warp, bool found, u32 v) {
 
 GPUVM_DEVICE void make_room(Warp& warp, const StepView& view) {
   if (warp.num_pushed <= kPushBuffer - kEdgesInFlight * kLanes) return;
-  const u32 num_kept = keep_pushed(warp, view);
-  if (num_kept == 0) return;
   u64 slot = 0;
-  if (warp.leads()) slot = add_relaxed(&view.state->next_vertices.value, num_kept);
-  queue_kept(warp, view, warp.broadcast(slot), num_kept);
+  if (warp.leads()) slot = add_relaxed(&view.counters->next_vertices.value, warp.num_pushed);
+  warp.sync();  // orders the pushes of all lanes before the reads
+  count_pushed(warp, view);
+  queue_pushed(warp, view, warp.broadcast(slot));
   warp.sync();  // all have read before the next push
 }
 
@@ -230,11 +215,11 @@ GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
   const GraphView& graph = view.graph;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   Chunk chunk{};
-  if (item < view.num_vertices) {
+  if (item < view.step.num_vertices) {
     chunk.u = pointer<const u32>(view.current.vertices)[item];
     chunk.begin = row_offsets[chunk.u];
   } else {
-    const u64 s = pointer<const u32>(view.current.continuations)[item - view.num_vertices];
+    const u64 s = pointer<const u32>(view.current.continuations)[item - view.step.num_vertices];
     chunk.u = pointer<const u32>(graph.segment_first_vertex)[s];
     chunk.begin = s << graph.segment_shift;
   }
@@ -248,11 +233,11 @@ GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
 // after the other, fetching their pages, with one reference at a time.
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
-  const u64 num_items = view.num_vertices + view.num_continuations;
+  const u64 num_items = view.step.num_vertices + view.step.num_continuations;
   // A warp does few long rows one after the other, so these are spread over all warps; short ones are enough for a warp
   // when they keep its lanes busy; and of many a warp takes 32 at a time, since each taking is an atomic on one word.
   const u64 spread = num_items / (2 * u64(warp.num_warps)) + 1;
-  const u64 filling = kLanes * num_items / (view.frontier_edges + 1);
+  const u64 filling = kLanes * num_items / (view.step.frontier_edges + 1);
   WorkItems work{num_items, u32(smaller(spread < filling ? filling : spread, 32))};
   u64 first, last;
   while (work.take(warp, view, first, last)) {
@@ -374,18 +359,18 @@ GPUVM_DEVICE void note_stats(Warp& warp) {
 }
 
 // Adds what the warps of this block noted to the step's sums, a lane a sum; by one warp, when all have noted.
-GPUVM_DEVICE void add_block_stats(const Warp& warp, LoopState* state) {
+GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
   for (u32 i = warp.lane; i < kNumStats; i += kLanes) {
     u64 sum = 0;
     for (u32 w = 0; w < kBlockWarps; ++w) sum += warp.block->stats[w][i];
-    if (sum != 0) add_relaxed(&state->totals[i].value, sum);
+    if (sum != 0) add_relaxed(&counters->totals[i].value, sum);
   }
 }
 
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, u64 scan, Visitor visitor) {
-  const Edges edges(view);
-  switch (scan) {
+GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
+  const Edges edges(view, step.step.scan);
+  switch (step.step.scan) {
     case kScanRows: scan_rows(warp, step, edges, visitor); break;
     case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
     default: scan_segments(warp, step, edges, visitor); break;
@@ -394,135 +379,128 @@ GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& st
 
 // Visits the edges of one step.
 template <class Weight, class Visitor>
-GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, u64 how, Visitor visitor) {
+GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
   if (view.graph.paged)
-    scan<PagedEdges<Weight>>(warp, view, step, how, visitor);
+    scan<PagedEdges<Weight>>(warp, view, step, visitor);
   else
-    scan<PlainEdges<Weight>>(warp, view, step, how, visitor);
+    scan<PlainEdges<Weight>>(warp, view, step, visitor);
 }
 
-// What a step did, to be recorded.
-GPUVM_DEVICE StepRecord record_of(const LoopState& state, u64 now) {
-  return {state.frontier,
-          state.scan,
-          state.totals[kStatEdges].value,
-          state.totals[kStatHits].value,
-          state.totals[kStatFaults].value,
-          state.totals[kStatCoalesced].value,
-          state.totals[kStatEvictions].value,
-          state.totals[kStatBytesIn].value,
-          now - state.started_ns};
-}
-
-GPUVM_DEVICE void add_record(StepRecord* sum, const StepRecord& step) {
-  sum->frontier += step.frontier;
-  sum->scan = step.scan;
-  sum->edges += step.edges;
-  sum->hits += step.hits;
-  sum->faults += step.faults;
-  sum->coalesced += step.coalesced;
-  sum->evictions += step.evictions;
-  sum->bytes_in += step.bytes_in;
-  sum->ns += step.ns;
-}
-
-// Sets the next step up, `now`; `goes_on` may look at what this one did.
+// The step after `done`, as its counters say: every block works it out by itself, from numbers that no longer change.
 template <class GoesOn>
-GPUVM_DEVICE void next_step(const TraversalView& view, LoopState* state, GoesOn goes_on, u64 now) {
-  const u64 discovered = state->totals[kStatDiscovered].value;
-  ++state->step;
-  state->started_ns = now;
-  state->frontier = discovered;
-  state->frontier_edges = state->totals[kStatNextEdges].value;
-  state->num_vertices = state->next_vertices.value;
-  state->num_continuations = state->next_continuations.value;
+GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const StepCounters* counters, GoesOn goes_on) {
+  Step next = done;
+  next.number = done.number + 1;
+  next.frontier = load_relaxed(&counters->totals[kStatDiscovered].value);
+  next.frontier_edges = load_relaxed(&counters->totals[kStatNextEdges].value);
+  next.num_vertices = load_relaxed(&counters->next_vertices.value);
+  next.num_continuations = load_relaxed(&counters->next_continuations.value);
+  next.total_discovered = done.total_discovered + next.frontier;
+  if (next.frontier != 0) next.last_discovery = next.number;
   // A large frontier needs most pages anyway: in address order each is fetched once, in the queue's order again and
   // again, as soon as frames are short.
-  const u64 num_items = state->num_vertices + state->num_continuations;
-  const bool sparse = state->frontier_edges < view.dense_edges && num_items < view.dense_items;
-  state->scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
-  state->total_discovered += discovered;
-  if (discovered != 0) state->last_discovery = state->step;
-  state->finished = is_stopped(view.error) || !goes_on(*state);
-  for (u32 i = 0; i < kNumStats; ++i) state->totals[i].value = 0;
-  state->cursor.value = state->next_vertices.value = state->next_continuations.value = 0;
+  const u64 num_items = next.num_vertices + next.num_continuations;
+  const bool sparse = next.frontier_edges < view.dense_edges && num_items < view.dense_items;
+  next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
+  next.finished = is_stopped(view.error) || !goes_on(next, done, counters);
+  return next;
 }
 
-// Ends a step: every warp waits here for all others. The last block to arrive sets the next step up and lets the others
-// go; it records the step after that, off everyone's way.
-template <class GoesOn>
-GPUVM_DEVICE void meet(Warp& warp, const TraversalView& view, const StepView& step, u64 generation, GoesOn goes_on) {
+// Notes what step `done` did; further steps than there are records for are added up in the last.
+GPUVM_DEVICE void record_step(const TraversalView& view, const Step& done, const StepCounters* counters, u64 ns) {
+  StepRecord* record = pointer<StepRecord>(view.records) + smaller(done.number, view.max_records - 1);
+  record->frontier += done.frontier;
+  record->scan = done.scan;
+  record->edges += load_relaxed(&counters->totals[kStatEdges].value);
+  record->hits += load_relaxed(&counters->totals[kStatHits].value);
+  record->faults += load_relaxed(&counters->totals[kStatFaults].value);
+  record->coalesced += load_relaxed(&counters->totals[kStatCoalesced].value);
+  record->evictions += load_relaxed(&counters->totals[kStatEvictions].value);
+  record->bytes_in += load_relaxed(&counters->totals[kStatBytesIn].value);
+  record->ns += ns;
+}
+
+GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
+  store_relaxed(&counters->cursor.value, 0);
+  store_relaxed(&counters->next_vertices.value, 0);
+  store_relaxed(&counters->next_continuations.value, 0);
+  store_relaxed(&counters->minimum.value, 0);
+  for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
+}
+
+// Ends a step: every warp waits here for all others. False if the run was stopped: then others may have left.
+GPUVM_DEVICE bool meet(Warp& warp, const TraversalView& view, const StepView& step) {
   Block* block = warp.block;
-  LoopState* state = step.state;
-  const u32 num_kept = warp.num_pushed == 0 ? 0 : keep_pushed(warp, step);
-  note_stats(warp);
-  if (warp.leads()) block->num_kept[warp.block_warp] = num_kept;
-  warp.sync_block();
   // The block's last vertices are queued together: where frontiers are small, all that it has, for one atomic.
+  if (warp.leads()) block->num_pushed[warp.block_warp] = warp.num_pushed;
+  warp.sync_block();
   u32 before = 0, all = 0;
   for (u32 w = 0; w < kBlockWarps; ++w) {
-    before += w < warp.block_warp ? block->num_kept[w] : 0;
-    all += block->num_kept[w];
+    before += w < warp.block_warp ? block->num_pushed[w] : 0;
+    all += block->num_pushed[w];
   }
-  if (warp.leads_block()) add_block_stats(warp, state);
-  if (all != 0) {
-    if (warp.leads_block() && warp.leads()) block->slot = add_relaxed(&state->next_vertices.value, all);
-    warp.sync_block();
-    queue_kept(warp, step, block->slot + before, num_kept);
-    warp.sync_block();  // orders what all warps of the block wrote before the release
-  }
-  if (!warp.leads_block()) return;
-  warp.sync();
-  if (!warp.leads()) {
-    // The leader speaks for all.
-  } else if (add_acquire_release(&state->arrived.value, 1) + 1 == generation * warp.num_blocks) {
-    const u64 now = now_ns();
-    const u64 number = state->step;
-    const StepRecord record = record_of(*state, now);
-    next_step(view, state, goes_on, now);
-    store_release(&state->generation.value, generation);
-    add_record(pointer<StepRecord>(view.records) + smaller(number, view.max_records - 1), record);
-  } else {
+  const bool leads = warp.leads_block() && warp.leads();
+  u64 slot = 0;
+  if (leads && all != 0) slot = add_relaxed(&step.counters->next_vertices.value, all);
+  count_pushed(warp, step);
+  note_stats(warp);
+  if (leads) block->slot = slot;
+  warp.sync_block();
+  queue_pushed(warp, step, block->slot + before);
+  if (warp.leads_block()) add_block_stats(warp, step.counters);
+  warp.sync_block();  // orders what all warps of the block wrote before the release
+  bool all_came = true;
+  if (leads) {
+    u64* arrived = &pointer<LoopState>(view.state)->arrived.value;
+    const u64 expected = (step.step.number + 1) * warp.num_blocks;
+    all_came = add_acquire_release(arrived, 1) + 1 >= expected;
     // No watchdog: a step may take long, and every fault in it has its own.
-    u32 round = 0;
-    while (load_acquire(&state->generation.value) < generation) pause(round++);
+    for (u32 round = 0; !all_came; ++round) {
+      if (round % 16 == 15 && is_stopped(view.error)) break;
+      pause_shortly(round);
+      all_came = load_acquire(arrived) >= expected;
+    }
   }
-  warp.sync();
+  return all_came;
 }
 
-// The step that begins, as all warps of the block see it.
-GPUVM_DEVICE void read_step(const Warp& warp, const LoopState* state) {
-  if (warp.leads_block() && warp.leads()) {
-    warp.block->scan = load_relaxed(&state->scan);
-    warp.block->frontier_edges = load_relaxed(&state->frontier_edges);
-    warp.block->num_vertices = load_relaxed(&state->num_vertices);
-    warp.block->num_continuations = load_relaxed(&state->num_continuations);
-    warp.block->finished = load_relaxed(&state->finished);
-  }
-  warp.sync_block();  // a lane's acquire lets the whole block read what it acquired
-}
-
-// Runs step after step without the host. `step(number, scan, view)` is done by all warps; between two steps
-// `goes_on(state)` is asked once, of the state of the next. All blocks of the grid must be running at the same time.
-template <class Step, class GoesOn>
-GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, Step step, GoesOn goes_on) {
+// Runs step after step without the host. `do_step(view)` is done by all warps; between two steps
+// `goes_on(next, done, counters)` decides whether there is a next one, and may change it: it is asked by every block,
+// after a step and while other blocks may be in the next one already, so it may only look at what does not change there.
+// All blocks of the grid must be running at the same time.
+template <class DoStep, class GoesOn>
+GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
-  u64 unset = load_relaxed(&state->started_ns);
-  if (unset == 0 && warp.leads_block() && warp.leads()) compare_exchange_acquire(&state->started_ns, unset, now_ns());
-  read_step(warp, state);
+  const bool leads = warp.leads_block() && warp.leads();
+  // The last block has the least to do in small steps.
+  const bool records = leads && warp.warp == warp.num_blocks - 1;
+  u64 started = records ? now_ns() : 0;
+  if (leads) warp.block->step = state->step;
+  warp.sync_block();
   for (u64 number = 0;; ++number) {
-    const StepView now{view.graph,
-                       state,
-                       view.frontiers[number % 2],
-                       view.frontiers[(number + 1) % 2],
-                       warp.block->num_vertices,
-                       warp.block->num_continuations,
-                       warp.block->frontier_edges,
-                       view.error};
-    step(u32(number), warp.block->scan, now);
-    meet(warp, view, now, number + 1, goes_on);
-    read_step(warp, state);
-    if (warp.block->finished) return;
+    const StepView step{view.graph,
+                        warp.block->step,
+                        &state->counters[number % 3],
+                        view.frontiers[number % 2],
+                        view.frontiers[(number + 1) % 2],
+                        view.error};
+    if (records) set_to_zero(&state->counters[(number + 1) % 3]);
+    do_step(step);
+    const bool all_came = meet(warp, view, step);
+    Step done;
+    if (leads) {
+      done = warp.block->step;
+      warp.block->step = next_step(view, done, step.counters, goes_on);
+      if (!all_came) warp.block->step.finished = 1;
+    }
+    warp.sync_block();  // what the leader acquired, the whole block may read
+    if (records) {
+      const u64 now = now_ns();
+      record_step(view, done, step.counters, now - started);
+      started = now;
+      if (warp.block->step.finished) state->step = warp.block->step;
+    }
+    if (warp.block->step.finished) return;
   }
 }
 

@@ -36,15 +36,10 @@ constexpr u32 kPushBuffer = 64 + 4 * kLanes;
 // What the warps of a block share: on a GPU in shared memory.
 struct Block {
   u32 pushed[kBlockWarps][kPushBuffer];
+  u32 num_pushed[kBlockWarps];
   u64 stats[kBlockWarps][kNumStats];
-  u32 num_kept[kBlockWarps];  // of `pushed`, vertices with edges
-  u64 slot;                   // in the queue, of the block's last vertices
-  // The step that all warps are in, as LoopState had it when the step began.
-  u64 scan;
-  u64 frontier_edges;
-  u64 num_vertices;
-  u64 num_continuations;
-  u64 finished;
+  u64 slot;   // in the queue, of the block's last vertices
+  Step step;  // that all warps are in
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)

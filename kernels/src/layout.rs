@@ -106,22 +106,22 @@ shared_constants! {
     /// [`GraphView::weight_type`]
     WEIGHT_F64 = 6;
 
-    /// [`LoopState::totals`]: vertices of the next frontier, with edges or without.
+    /// [`StepCounters::totals`]: vertices of the next frontier, with edges or without.
     STAT_DISCOVERED = 0;
-    /// [`LoopState::totals`]: edges that leave the next frontier.
+    /// [`StepCounters::totals`]: edges that leave the next frontier.
     STAT_NEXT_EDGES = 1;
-    /// [`LoopState::totals`]: edges looked at.
+    /// [`StepCounters::totals`]: edges looked at.
     STAT_EDGES = 2;
-    /// [`LoopState::totals`]: accesses that found their page resident.
+    /// [`StepCounters::totals`]: accesses that found their page resident.
     STAT_HITS = 3;
-    /// [`LoopState::totals`]: accesses that fetched their page, page faults.
+    /// [`StepCounters::totals`]: accesses that fetched their page, page faults.
     STAT_FAULTS = 4;
-    /// [`LoopState::totals`]: lanes that shared another lane's access, and accesses that waited for another warp's
+    /// [`StepCounters::totals`]: lanes that shared another lane's access, and accesses that waited for another warp's
     /// fetch.
     STAT_COALESCED = 5;
-    /// [`LoopState::totals`]: pages that lost their frame.
+    /// [`StepCounters::totals`]: pages that lost their frame.
     STAT_EVICTIONS = 6;
-    /// [`LoopState::totals`]: bytes fetched.
+    /// [`StepCounters::totals`]: bytes fetched.
     STAT_BYTES_IN = 7;
 
     /// Warps of a block of a GPU.
@@ -130,11 +130,11 @@ shared_constants! {
     /// fetches; what more there are hide the latency of vertex state, which is random in device memory.
     CUDA_BLOCKS_PER_MULTIPROCESSOR = 2;
 
-    /// [`LoopState::scan`]: a lane a row, over all vertices ("naive" in the paper).
+    /// [`Step::scan`]: a lane a row, over all vertices ("naive" in the paper).
     SCAN_ROWS = 0;
-    /// [`LoopState::scan`]: a warp a chunk, over the frontier's queue.
+    /// [`Step::scan`]: a warp a chunk, over the frontier's queue.
     SCAN_CHUNKS = 1;
-    /// [`LoopState::scan`]: a warp a segment, over all edges in address order.
+    /// [`Step::scan`]: a warp a segment, over all edges in address order.
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
@@ -173,8 +173,7 @@ shared_struct! {
         hand: u64,
         /// Number of frames.
         num_frames: u32,
-        /// The first so many frames keep the page they get first: a scan longer than the frames would else have every
-        /// page leave just before it comes back.
+        /// The first so many frames keep their page in dense scans.
         num_kept: u32,
         /// An `EVICTION_` constant.
         policy: u32,
@@ -270,40 +269,55 @@ shared_struct! {
         reserved: [u64; 15],
     }
 
-    /// Where a run stands. The last block to finish a step writes the next one's numbers, then lets the others go on.
-    LoopState {
-        /// Work items of this step that were taken beyond those that every warp has from the start.
+    /// What all warps of a grid add to in one step.
+    StepCounters {
+        /// Work items that were taken beyond those that every warp has from the start.
         cursor: SharedCounter,
-        /// Vertices of the next frontier with outgoing edges: entries of its vertex queue.
+        /// Entries of the vertex queue of the next frontier.
         next_vertices: SharedCounter,
-        /// Segments in the next frontier's queue.
+        /// Entries of its segment queue.
         next_continuations: SharedCounter,
-        /// Blocks that have come to the end of a step, counted over all steps.
-        arrived: SharedCounter,
-        /// Steps that all blocks have come to the end of.
-        generation: SharedCounter,
-        /// What this step did so far, by `STAT_` constant.
+        /// The complement of a minimum that the step looks for, so that 0 means none.
+        minimum: SharedCounter,
+        /// What the step did, by `STAT_` constant.
         totals: [SharedCounter; 8],
-        /// Number of this step, from 0.
-        step: u64,
+    }
+
+    /// A step as every block knows it before it begins.
+    Step {
+        /// From 0.
+        number: u64,
         /// A `SCAN_` constant.
         scan: u64,
         /// Vertices of the frontier.
         frontier: u64,
         /// Edges that leave them.
         frontier_edges: u64,
-        /// Of the vertices, entries of the vertex queue.
+        /// Entries of the vertex queue.
         num_vertices: u64,
         /// Entries of the segment queue.
         num_continuations: u64,
-        /// Vertices discovered in all steps.
+        /// SSSP: distances from here on wait for a later bucket.
+        threshold: u64,
+        /// SSSP: the threshold of the bucket before.
+        threshold_before: u64,
+        /// Vertices discovered in all steps before.
         total_discovered: u64,
-        /// Number of the last step that discovered a vertex, plus 1.
+        /// Steps up to the last that discovered a vertex.
         last_discovery: u64,
-        /// When this step began, by the device's clock.
-        started_ns: u64,
-        /// 1 after the last step.
+        /// 1 if there is no such step: the run is over.
         finished: u64,
+    }
+
+    /// Where a run stands.
+    LoopState {
+        /// Blocks that have come to the end of a step, counted over all steps.
+        arrived: SharedCounter,
+        /// Those of step s are number s mod 3: while a step adds to its own, late blocks may still read those of the
+        /// step before, and those of the step after are set to zero.
+        counters: [StepCounters; 3],
+        /// Set by the host: the first step. Left by the device: the one that would have come next.
+        step: Step,
     }
 
     /// What a step did. The last record also holds all steps for which there was no room.
@@ -380,6 +394,8 @@ shared_struct! {
         bound: u64,
         /// The distance beyond which nothing is relaxed.
         limit: u64,
+        /// Width of a bucket, a distance; `u64::MAX` for one bucket that holds all.
+        delta: u64,
     }
 
     /// The parents of a finished shortest-path tree.

@@ -75,7 +75,7 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
   for (u64 i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
   Pages pages(num_pages, num_threads, policy);
   ErrorSlot error{};
-  LoopState counters{};
+  StepCounters counters{};
   const ArrayView array{address(host), host.size() * 8, 0};
   on_threads(num_threads, [&, array](Warp& warp) {
     const Paging paging{pages.table(), pages.pool(), reinterpret_cast<u64>(&error), u64(60) * 1000000000};
@@ -168,36 +168,38 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
   view.dense_scan = kScanSegments;
 
   // All steps from vertex 7, the hub, whose row opens segments.
-  auto with_queues = [&](auto kernel) {
+  auto with_queues = [&](u64 threshold, auto kernel) {
     const u64 first = graph.row_offsets[7] >> Graph::kSegmentShift;
     const u64 last = (graph.row_offsets[8] - 1) >> Graph::kSegmentShift;
     queues[0][0][0] = 7;
     for (u64 s = first + 1; s <= last; ++s) queues[0][1][s - first - 1] = u32(s);
     for (int i : {0, 1}) view.frontiers[i] = {address(queues[i][0]), address(queues[i][1])};
     state = LoopState{};
-    state.scan = kScanChunks;
-    state.num_vertices = 1;
-    state.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
-    state.num_continuations = last - first;
+    state.step.scan = kScanChunks;
+    state.step.num_vertices = 1;
+    state.step.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
+    state.step.num_continuations = last - first;
+    state.step.threshold = threshold;
     on_threads(num_threads, kernel);
   };
-  auto without_queues = [&](auto kernel) {
+  auto without_queues = [&](u64 scan, auto kernel) {
     view.frontiers[0] = view.frontiers[1] = {};
     state = LoopState{};
-    state.scan = kScanSegments;
+    state.step.scan = scan;
     on_threads(num_threads, kernel);
   };
   levels[7] = 0;
-  with_queues([&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), n + 1, kUnreached, kUnreached}); });
+  with_queues(0, [&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), n + 1, kUnreached, kUnreached}); });
   distances[7] = 0;
   stamps[7] = 1;
-  with_queues([&](Warp& warp) {
-    sssp<IntegerWeight<u8>>(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1});
+  constexpr u64 kDelta = 3;  // distances are larger, so there are several buckets
+  with_queues(kDelta, [&](Warp& warp) {
+    sssp<IntegerWeight<u8>>(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1, kDelta});
   });
-  without_queues([&](Warp& warp) {
+  without_queues(kScanSegments, [&](Warp& warp) {
     sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 0});
   });
-  without_queues([&](Warp& warp) { connected_components(warp, {view, address(labels)}); });
+  without_queues(kScanVertices, [&](Warp& warp) { connected_components(warp, {view, address(labels)}); });
   require(error.code == 0, "no kernel failed");
 
   std::vector<u64> answers(distances);

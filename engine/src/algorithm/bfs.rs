@@ -74,7 +74,7 @@ impl PreparedGraph {
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 target: options.target.unwrap_or(VertexId::MAX),
             };
-            let (end, steps) = self.run(&args, &traversal, size, edges)?;
+            let (end, steps) = self.run(&args, &traversal, self.first_step(&traversal, size, edges))?;
             stats.steps = steps;
             reached += end.total_discovered;
             max_level = end.last_discovery as Level;

@@ -1,11 +1,10 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::ComponentsArgs;
+use gpuvm_kernels::layout::{ComponentsArgs, SCAN_VERTICES, Step};
 use rayon::prelude::*;
 
 use crate::engine::PreparedGraph;
 use crate::error::Error;
-use crate::frontier::FrontierSize;
 use crate::graph::VertexId;
 use crate::stats::RunStats;
 
@@ -44,8 +43,8 @@ impl PreparedGraph {
                 symmetric: self.csr().is_symmetric().into(),
                 reserved: 0,
             };
-            let num_edges = self.csr().num_edges();
-            stats.steps = self.run(&args, &traversal, FrontierSize::default(), num_edges)?.1;
+            let first = Step { scan: SCAN_VERTICES, ..Step::default() };
+            stats.steps = self.run(&args, &traversal, first)?.1;
             for step in &mut stats.steps {
                 step.frontier = num_vertices;
             }

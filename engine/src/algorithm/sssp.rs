@@ -1,13 +1,12 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::{SsspArgs, SsspParentsArgs};
+use gpuvm_kernels::layout::{SsspArgs, SsspParentsArgs, Step};
 use rayon::prelude::*;
 
 use crate::answer::Distances;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
-use crate::frontier::FrontierSize;
-use crate::graph::VertexId;
+use crate::graph::{VertexId, Weights};
 use crate::stats::RunStats;
 
 /// How far a shortest-path search goes.
@@ -19,6 +18,10 @@ pub struct SsspOptions {
     pub target: Option<VertexId>,
     /// Whether to find parents, at the price of one more pass over the edges.
     pub parents: bool,
+    /// Width of a bucket of distances: vertices of one are finished before those of the next are looked at. Narrow ones
+    /// look at few edges twice and take many steps; `f64::INFINITY` is one bucket for all (Bellman, Ford). `None`
+    /// chooses by the weights and the degrees.
+    pub delta: Option<f64>,
 }
 
 /// What a shortest-path search found.
@@ -40,6 +43,9 @@ pub struct SsspResult {
 
 /// A distance as kernels hold it: an integer, or the bits of a double that is not negative.
 const UNREACHED_BITS: u64 = u64::MAX;
+
+/// Mean weights of a bucket's width by the mean degree.
+const BUCKET_DEGREES: f64 = 16.0;
 
 impl PreparedGraph {
     /// Distance of every vertex: the smallest sum of weights on a path from `source`. Weights are not negative; edges
@@ -77,14 +83,17 @@ impl PreparedGraph {
         let mut stats = RunStats::default();
         if edges > 0 {
             let traversal = self.traversal(true, true);
+            let delta = self.bucket_width(options.delta);
+            let first = Step { threshold: delta, ..self.first_step(&traversal, size, edges) };
             let args = SsspArgs {
+                delta,
                 traversal,
                 distances: self.distances.address(),
                 stamps: self.stamps.address(),
                 bound: options.target.map_or(0, |target| self.distances.address() + 8 * u64::from(target)),
                 limit,
             };
-            stats.steps = self.run(&args, &traversal, size, edges)?.1;
+            stats.steps = self.run(&args, &traversal, first)?.1;
         }
         let mut bits = self.distances.to_vec()?;
         if let Some(target) = options.target {
@@ -106,6 +115,25 @@ impl PreparedGraph {
         Ok(SsspResult { source, distances, parents, reached, max_distance, stats })
     }
 
+    /// A bucket's width as the kernel takes it, a distance that is not 0.
+    fn bucket_width(&self, delta: Option<f64>) -> u64 {
+        let weights = self.csr().weights();
+        let width = delta.unwrap_or_else(|| match weights {
+            Weights::Unit => f64::INFINITY,
+            _ => {
+                let mean_degree = self.csr().num_edges() as f64 / self.csr().num_vertices() as f64;
+                BUCKET_DEGREES * weights.sampled_mean() / mean_degree
+            }
+        });
+        if width.is_infinite() {
+            UNREACHED_BITS
+        } else if weights.weight_type().is_integer() {
+            (width as u64).clamp(1, UNREACHED_BITS)
+        } else {
+            width.max(f64::MIN_POSITIVE).to_bits()
+        }
+    }
+
     /// Parents that lead back to `source` along finished distances.
     fn sssp_parents(&mut self, source: VertexId, stats: &mut RunStats) -> Result<Vec<VertexId>, Error> {
         self.parents.fill(0xFF)?;
@@ -117,8 +145,9 @@ impl PreparedGraph {
             source,
             reserved: 0,
         };
-        let (num_vertices, num_edges) = (self.csr().num_vertices(), self.csr().num_edges());
-        let (_, mut steps) = self.run(&args, &traversal, FrontierSize::default(), num_edges)?;
+        let num_vertices = self.csr().num_vertices();
+        let first = Step { scan: traversal.dense_scan, ..Step::default() };
+        let (_, mut steps) = self.run(&args, &traversal, first)?;
         for step in &mut steps {
             step.frontier = num_vertices;
         }

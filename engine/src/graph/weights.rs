@@ -141,6 +141,25 @@ impl Weights {
         }
     }
 
+    /// About the mean weight: of a thousand edges, evenly spread; 0 without edges.
+    pub(crate) fn sampled_mean(&self) -> f64 {
+        const SAMPLES: usize = 1024;
+        fn mean<T: Copy + Into<f64>>(weights: &[T]) -> f64 {
+            let stride = weights.len().div_ceil(SAMPLES).max(1);
+            let sample = weights.iter().step_by(stride);
+            sample.clone().map(|&w| w.into()).sum::<f64>() / sample.len().max(1) as f64
+        }
+        match self {
+            Self::Unit => 1.0,
+            Self::Hash => 128.0, // 1 to 255, all alike
+            Self::U8(w) => mean(w),
+            Self::U16(w) => mean(w),
+            Self::U32(w) => mean(w),
+            Self::F32(w) => mean(w),
+            Self::F64(w) => mean(w),
+        }
+    }
+
     /// Range of the stored weights; `None` without stored weights or without edges. Weights that are not numbers make
     /// a bound that is not a number.
     pub fn stored_range(&self) -> Option<WeightRange> {
