@@ -14,23 +14,20 @@ struct Paging {
   u32 num_kept = 0;  // frames that keep their page in this step
 };
 
-// Transport `direct`: the warp itself copies the page from host memory, 16 bytes a lane and 4 loads in flight a lane.
-// The end of an array that does not fill its last page is copied in 16-byte pieces and then bytes.
+// Transport `direct`: the warp itself copies the page from host memory, 16 bytes a lane and as many loads in flight a
+// lane as registers allow: what a fault takes is how often it waits for the link, 1.4 us a time. The end of an array that
+// does not fill its last page is copied in 16-byte pieces and then bytes.
 GPUVM_DEVICE void fetch_page([[maybe_unused]] const Warp& warp, u8* frame, const u8* host, u64 size_bytes) {
 #if GPUVM_LANES == 1
   __builtin_memcpy(frame, host, size_bytes);
 #else
+  constexpr u32 kLoads = 8;
   constexpr u64 kStride = u64(kLanes) * 16;
   u64 at = u64(warp.lane) * 16;
-  for (; at + 3 * kStride + 16 <= size_bytes; at += 4 * kStride) {
-    const Bytes16 a = load_bytes16(host + at);
-    const Bytes16 b = load_bytes16(host + at + kStride);
-    const Bytes16 c = load_bytes16(host + at + 2 * kStride);
-    const Bytes16 d = load_bytes16(host + at + 3 * kStride);
-    store_bytes16(frame + at, a);
-    store_bytes16(frame + at + kStride, b);
-    store_bytes16(frame + at + 2 * kStride, c);
-    store_bytes16(frame + at + 3 * kStride, d);
+  for (; at + (kLoads - 1) * kStride + 16 <= size_bytes; at += kLoads * kStride) {
+    Bytes16 bytes[kLoads];
+    for (u32 i = 0; i < kLoads; ++i) bytes[i] = load_bytes16(host + at + i * kStride);
+    for (u32 i = 0; i < kLoads; ++i) store_bytes16(frame + at + i * kStride, bytes[i]);
   }
   for (; at + 16 <= size_bytes; at += kStride) store_bytes16(frame + at, load_bytes16(host + at));
   for (u64 tail = size_bytes / 16 * 16 + warp.lane; tail < size_bytes; tail += kLanes) frame[tail] = host[tail];
@@ -78,20 +75,19 @@ GPUVM_DEVICE_LOOP const u8* serve_miss(Warp& warp, const Paging& paging, const A
   return bytes;
 }
 
-// Notes that `seen`, which add_references gave, was a hit.
-GPUVM_DEVICE void count_hit(Warp& warp, const Paging& paging, u64 page, u64 seen) {
-  ++warp.stats.hits;
+// Notes an access to a resident page for the clock hand; `seen` is what add_references gave.
+GPUVM_DEVICE void note_access(const Paging& paging, u64 page, u64 seen) {
   if (paging.pool.policy == kEvictionClock && !(seen & kPageAccessedBit))
     or_relaxed(page_entry(paging.table, page), kPageAccessedBit);
 }
 
 // A reference of one lane to a page that is resident, and the address of its frame; null, without a reference, if it is
 // not. It never waits, so the lanes of a warp may each hold one, as long as the warp waits for nothing before it has
-// given them back.
-GPUVM_DEVICE const u8* try_acquire_page(Warp& warp, const Paging& paging, u64 page) {
+// given them back. The caller counts the hits.
+GPUVM_DEVICE const u8* try_acquire_page(const Paging& paging, u64 page) {
   const u64 seen = add_references(paging.table, page, 1);
   if (page_state(seen) == kPageResident) {
-    count_hit(warp, paging, page, seen);
+    note_access(paging, page, seen);
     return frame_address(paging.table, paging.pool, page_frame(seen));
   }
   remove_references(paging.table, page, 1);
@@ -105,7 +101,10 @@ GPUVM_DEVICE const u8* acquire_page(Warp& warp, const Paging& paging, const Arra
   if (warp.leads()) {
     warp.stats.coalesced += lanes - 1;
     seen = add_references(paging.table, page, lanes);
-    if (page_state(seen) == kPageResident) count_hit(warp, paging, page, seen);
+    if (page_state(seen) == kPageResident) {
+      ++warp.stats.hits;
+      note_access(paging, page, seen);
+    }
   }
   seen = warp.broadcast(seen);
   warp.sync();  // as above

@@ -67,8 +67,8 @@ constexpr u64 kWeightU32 = 4;
 constexpr u64 kWeightF32 = 5;
 constexpr u64 kWeightF64 = 6;
 
-constexpr u64 kCudaBlockWarps = 8;
-constexpr u64 kCudaBlocksPerMultiprocessor = 2;
+constexpr u64 kCudaBlockWarps = 16;
+constexpr u64 kCudaBlocksPerMultiprocessor = 1;
 
 constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
@@ -180,6 +180,7 @@ struct Step {
 
 struct LoopState {
   SharedCounter arrived;
+  SharedCounter generation[8];
   StepCounters counters[3];
   Step step;
 };

@@ -39,7 +39,7 @@ GPUVM_DEVICE bool begin_fault(const PageTableView& table, u64 page, u64 seen) {
 // faulting -> resident, by the winner, after all lanes' stores to the frame (I4). An addition, since others count
 // references meanwhile.
 GPUVM_DEVICE void publish(const PageTableView& table, u64 page, u32 frame) {
-  add_release(page_entry(table, page), ((kPageResident - kPageFaulting) << kPageStateShift) + frame);
+  add_release_only(page_entry(table, page), ((kPageResident - kPageFaulting) << kPageStateShift) + frame);
 }
 
 // Waits until another warp has published the page; returns its entry, or 0 if the run was stopped.
@@ -54,20 +54,21 @@ GPUVM_DEVICE u64 wait_resident(const PageTableView& table, u64 page, Wait wait) 
 // Gives back `lanes` references; the release keeps the reads under them before the bytes of the next page.
 GPUVM_DEVICE void remove_references(const PageTableView& table, u64 page, u32 lanes) {
   if (!(table.flags & kPageTableEvicts)) return;
-  add_release(page_entry(table, page), ~(u64(lanes) << kPageReferenceShift) + 1);
+  add_release_only(page_entry(table, page), ~(u64(lanes) << kPageReferenceShift) + 1);
 }
 
 // resident without references -> absent, if the page is in `frame` and nobody comes in between (I1, I3). The acquire
 // meets the release of whoever held the last reference, so the frame may be overwritten.
 GPUVM_DEVICE bool evict(const PageTableView& table, u64 page, u32 frame, bool spare_accessed) {
   u64* entry = page_entry(table, page);
-  u64 seen = load_relaxed(entry);
-  if (page_state(seen) != kPageResident || page_frame(seen) != frame || page_references(seen) != 0) return false;
-  if (spare_accessed && (seen & kPageAccessedBit)) {
-    compare_exchange_acquire(entry, seen, seen & ~kPageAccessedBit);
-    return false;
-  }
-  return compare_exchange_acquire(entry, seen, 0);
+  // Mostly the entry is as expected, so the exchange comes before the look.
+  const u64 evictable = kPageResident << kPageStateShift | frame;
+  u64 seen = evictable;
+  if (compare_exchange_acquire(entry, seen, 0)) return true;
+  if (seen != (evictable | kPageAccessedBit)) return false;
+  if (!spare_accessed) return compare_exchange_acquire(entry, seen, 0);
+  compare_exchange_acquire(entry, seen, evictable);
+  return false;
 }
 
 GPUVM_NAMESPACE_END

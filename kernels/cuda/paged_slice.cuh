@@ -71,14 +71,17 @@ struct PlainEdges {
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return run_from<Weight>({columns, weights}, first); }
   GPUVM_DEVICE void release(Warp&, u64, u32) const {}
-  GPUVM_DEVICE EdgeRun try_acquire(Warp&, u64 first) const { return run_from<Weight>({columns, weights}, first); }
+  GPUVM_DEVICE EdgeRun try_acquire(u64 first) const { return run_from<Weight>({columns, weights}, first); }
   GPUVM_DEVICE void release_lane(u64) const {}
+  static constexpr u32 kPagesOfAnEdge = 0;
 };
 
 // Arrays read through pages. The edges of a run lie in one page of columns and one page of weights: a warp holds the
 // first while it faults on the second, never more.
 template <class Weight>
 struct PagedEdges {
+  static constexpr u32 kPagesOfAnEdge = Weight::kBytes == 0 ? 1 : 2;
+
   ArrayView columns;
   ArrayView weights;
   Paging paging;
@@ -117,14 +120,14 @@ struct PagedEdges {
   }
 
   // This lane's references to the pages of edge `first`, an edge of its own, if all of them are resident; never waits.
-  GPUVM_DEVICE EdgeRun try_acquire(Warp& warp, u64 first) const {
+  GPUVM_DEVICE EdgeRun try_acquire(u64 first) const {
     const u64 column_at = first * sizeof(u32);
-    const u8* column_frame = try_acquire_page(warp, paging, page_of(columns, column_at));
+    const u8* column_frame = try_acquire_page(paging, page_of(columns, column_at));
     if (column_frame == nullptr) return {nullptr, nullptr};
     const u8* weight_run = nullptr;
     if constexpr (Weight::kBytes != 0) {
       const u64 weight_at = first * Weight::kBytes;
-      const u8* weight_frame = try_acquire_page(warp, paging, page_of(weights, weight_at));
+      const u8* weight_frame = try_acquire_page(paging, page_of(weights, weight_at));
       if (weight_frame == nullptr) {
         remove_references(paging.table, page_of(columns, column_at), 1);
         return {nullptr, nullptr};

@@ -136,9 +136,10 @@ GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
                            SsspParentsVisitor<Weight, true>{distances, parents, args.source});
         else
           for_each_vertex(warp, view, [&](u32 v, bool exists) {
-            if (exists && v != args.source && load_relaxed(&distances[v]) != kUnreachedDistance &&
-                load_relaxed(&parents[v]) == kNoParent)
-              ++warp.stats.next_edges;
+            const u32 orphans = warp.ballot(exists && v != args.source &&
+                                            load_relaxed(&distances[v]) != kUnreachedDistance &&
+                                            load_relaxed(&parents[v]) == kNoParent);
+            if (warp.leads()) warp.stats.next_edges += count_bits(orphans);
           });
       },
       [&](Step& next, const Step&, const StepCounters*) {

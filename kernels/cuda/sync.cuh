@@ -50,18 +50,22 @@ GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) {
   asm volatile("atom.add.acquire.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
-GPUVM_DEVICE u64 add_release(u64* p, u64 value) {
-  u64 old;
-  asm volatile("atom.add.release.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
-  return old;
+// For nobody who wants the old value: nothing comes back.
+GPUVM_DEVICE void add_release_only(u64* p, u64 value) {
+  asm volatile("red.add.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
+GPUVM_DEVICE void add_relaxed_only(u64* p, u64 value) {
+  asm volatile("red.add.relaxed.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
 }
 GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) {
   u64 old;
   asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
-GPUVM_DEVICE void store_release(u64* p, u64 value) {
-  asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+// To `count` words, `stride` words apart, under one fence.
+GPUVM_DEVICE void store_release(u64* p, u32 count, u32 stride, u64 value) {
+  asm volatile("fence.acq_rel.gpu;" : : : "memory");
+  for (u32 i = 0; i < count; ++i) store_relaxed(p + i * stride, value);
 }
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) {
   u64 old;
@@ -150,9 +154,12 @@ GPUVM_DEVICE void store_relaxed(u32* p, u32 value) { __atomic_store_n(p, value, 
 GPUVM_DEVICE void store_relaxed(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_relaxed(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQUIRE); }
-GPUVM_DEVICE u64 add_release(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE void add_release_only(u64* p, u64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE void add_relaxed_only(u64* p, u64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL); }
-GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE void store_release(u64* p, u32 count, u32 stride, u64 value) {
+  for (u32 i = 0; i < count; ++i) __atomic_store_n(p + i * stride, value, __ATOMIC_RELEASE);
+}
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u32 exchange_relaxed(u32* p, u32 value) { return __atomic_exchange_n(p, value, __ATOMIC_RELAXED); }
 template <class T>

@@ -73,16 +73,21 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {
   const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
   const u32* pushed = warp.block->pushed[warp.block_warp];
+  if (warp.num_pushed == 0) return;
+  u64 num_edges = 0;
   for (u32 i = warp.lane; i < warp.num_pushed; i += kLanes) {
     const u64 begin = row_offsets[pushed[i]], end = row_offsets[pushed[i] + 1];
-    ++warp.stats.discovered;
-    warp.stats.next_edges += end - begin;
+    num_edges += end - begin;
     if (view.next.continuations == 0 || begin == end) continue;
     const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
     if (first_segment == last_segment) continue;
     u64 at = add_relaxed(&view.counters->next_continuations.value, last_segment - first_segment);
     for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
   }
+  num_edges = warp.sum(num_edges);
+  if (!warp.leads()) return;
+  warp.stats.discovered += warp.num_pushed;
+  warp.stats.next_edges += num_edges;
 }
 
 // Writes the vertices that this warp has pushed into the queue of the next frontier, from entry `slot` on.
@@ -163,7 +168,7 @@ GPUVM_DEVICE void scan_short_chunks(Warp& warp, const StepView& view, Visitor& v
   const u64 my_state = mine.length != 0 ? visitor.begin(mine.u) : 0;
   const u32 up_to_mine = warp.prefix_sum(u32(mine.length));
   const u32 total = warp.read_lane(up_to_mine, kLanes - 1);
-  warp.stats.edges += mine.length;
+  if (warp.leads()) warp.stats.edges += total;
   for (u32 first = warp.lane; first < total + warp.lane; first += kRounds * kLanes) {
     u32 u[kRounds], v[kRounds];
     u64 seen[kRounds];
@@ -228,24 +233,43 @@ GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
   return chunk;
 }
 
+// How many chunks a warp takes at a time. Few long ones are spread over all warps, since a warp does them one after the
+// other; short ones, as many as keep its lanes busy; of many, 32, since each taking is an atomic on one word.
+GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, u64 num_items, u64 num_edges) {
+  // In floats, since a division of 64-bit integers takes as long as a load.
+  const f32 spread = f32(num_items) / f32(2 * warp.num_warps);
+  const f32 filling = f32(kLanes) * f32(num_items) / f32(num_edges + 1);
+  const f32 batch = spread < filling ? filling : spread;
+  return batch < 31 ? u32(batch) + 1 : 32;
+}
+
 // Balanced, sparse: the chunks in the frontier's queues. A lane looks up a chunk and takes a reference to its page if it
 // is resident; these chunks are scanned first and their references given back. Then the warp takes the other chunks one
 // after the other, fetching their pages, with one reference at a time.
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.step.num_vertices + view.step.num_continuations;
-  // A warp does few long rows one after the other, so these are spread over all warps; short ones are enough for a warp
-  // when they keep its lanes busy; and of many a warp takes 32 at a time, since each taking is an atomic on one word.
-  const u64 spread = num_items / (2 * u64(warp.num_warps)) + 1;
-  const u64 filling = kLanes * num_items / (view.step.frontier_edges + 1);
-  WorkItems work{num_items, u32(smaller(spread < filling ? filling : spread, 32))};
+  const u32 batch = batch_of_chunks(warp, num_items, view.step.frontier_edges);
+  // If every warp has but one batch, warp w takes the items w, w + stride, w + 2 stride and so on: items that are
+  // neighbours in the queue come from one warp that was late in the step before, often for a page, and may all be late
+  // again. (On a grid a level of nine faults took nine times as long as one fault.)
+  const bool once = num_items <= u64(batch) * warp.num_warps;
+  const u64 stride = once ? (u32(num_items) + batch - 1) / batch : 1;
+  WorkItems work{num_items, batch};
   u64 first, last;
   while (work.take(warp, view, first, last)) {
-    for (; first < last; first += kLanes) {
+    if (once) {
+      first = warp.warp;
+      last = num_items;
+    }
+    for (; first < last; first += kLanes * stride) {
       Chunk mine{};
-      if (first + warp.lane < last) mine = queued_chunk(view, first + warp.lane);
-      if (mine.length != 0) mine.run = edges.try_acquire(warp, mine.begin);
+      const u64 item = first + warp.lane * stride;
+      if (item < last) mine = queued_chunk(view, item);
+      if (mine.length != 0) mine.run = edges.try_acquire(mine.begin);
       const bool is_resident = mine.run.columns != nullptr;
+      const u32 num_resident = count_bits(warp.ballot(is_resident));
+      if (warp.leads()) warp.stats.hits += num_resident * Edges::kPagesOfAnEdge;
       warp.sync();  // this lets all lanes read what each has acquired
       Chunk resident = mine;
       if (!is_resident) resident.length = 0;
@@ -324,7 +348,8 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
         const EdgeRun run = edges.acquire(warp, page_begin, lanes);
         if (run.columns == nullptr) return;
         const u64 stop = together ? smaller(end, (page + 1) << graph.page_edges_shift) : at;
-        warp.stats.edges += stop - at;
+        const u64 num_edges = warp.sum(stop - at);
+        if (warp.leads()) warp.stats.edges += num_edges;
         while (warp.any(at < stop)) {
           bool found = false;
           u32 v = 0;
@@ -345,16 +370,14 @@ GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges
   }
 }
 
-// Sets down in the block's memory what the lanes of this warp counted.
+// Sets down in the block's memory what this warp counted.
 GPUVM_DEVICE void note_stats(Warp& warp) {
   const WarpStats& stats = warp.stats;
   // By STAT_ constant.
   const u64 values[kNumStats] = {stats.discovered, stats.next_edges, stats.edges,     stats.hits,
                                  stats.faults,     stats.coalesced,  stats.evictions, stats.bytes_in};
-  for (u32 i = 0; i < kNumStats; ++i) {
-    const u64 sum = warp.any(values[i] != 0) ? warp.sum(values[i]) : 0;
-    if (warp.leads()) warp.block->stats[warp.block_warp][i] = sum;
-  }
+  if (warp.leads())
+    for (u32 i = 0; i < kNumStats; ++i) warp.block->stats[warp.block_warp][i] = values[i];
   warp.stats = WarpStats{};
 }
 
@@ -363,7 +386,7 @@ GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
   for (u32 i = warp.lane; i < kNumStats; i += kLanes) {
     u64 sum = 0;
     for (u32 w = 0; w < kBlockWarps; ++w) sum += warp.block->stats[w][i];
-    if (sum != 0) add_relaxed(&counters->totals[i].value, sum);
+    if (sum != 0) add_relaxed_only(&counters->totals[i].value, sum);
   }
 }
 
@@ -451,14 +474,18 @@ GPUVM_DEVICE bool meet(Warp& warp, const TraversalView& view, const StepView& st
   warp.sync_block();  // orders what all warps of the block wrote before the release
   bool all_came = true;
   if (leads) {
-    u64* arrived = &pointer<LoopState>(view.state)->arrived.value;
-    const u64 expected = (step.step.number + 1) * warp.num_blocks;
-    all_came = add_acquire_release(arrived, 1) + 1 >= expected;
-    // No watchdog: a step may take long, and every fault in it has its own.
-    for (u32 round = 0; !all_came; ++round) {
-      if (round % 16 == 15 && is_stopped(view.error)) break;
-      pause_shortly(round);
-      all_came = load_acquire(arrived) >= expected;
+    LoopState* state = pointer<LoopState>(view.state);
+    const u64 generation = step.step.number + 1;
+    if (add_acquire_release(&state->arrived.value, 1) + 1 == generation * warp.num_blocks) {
+      store_release(&state->generation[0].value, 8, sizeof(SharedCounter) / sizeof(u64), generation);
+    } else {
+      const u64* word = &state->generation[warp.warp % 8].value;
+      // No watchdog: a step may take long, and every fault in it has its own.
+      for (u32 round = 0; all_came && load_relaxed(word) != generation; ++round) {
+        pause_shortly(round);
+        all_came = round % 16 != 15 || !is_stopped(view.error);
+      }
+      load_acquire(word);  // meets the release, if it is there
     }
   }
   return all_came;
@@ -472,8 +499,8 @@ template <class DoStep, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
   const bool leads = warp.leads_block() && warp.leads();
-  // The last block has the least to do in small steps.
-  const bool records = leads && warp.warp == warp.num_blocks - 1;
+  // The last warp has the least to do in small steps.
+  const bool records = warp.leads() && warp.warp == warp.num_warps - 1;
   u64 started = records ? now_ns() : 0;
   if (leads) warp.block->step = state->step;
   warp.sync_block();
@@ -487,16 +514,15 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
     if (records) set_to_zero(&state->counters[(number + 1) % 3]);
     do_step(step);
     const bool all_came = meet(warp, view, step);
-    Step done;
     if (leads) {
-      done = warp.block->step;
-      warp.block->step = next_step(view, done, step.counters, goes_on);
+      warp.block->done = warp.block->step;
+      warp.block->step = next_step(view, warp.block->done, step.counters, goes_on);
       if (!all_came) warp.block->step.finished = 1;
     }
     warp.sync_block();  // what the leader acquired, the whole block may read
     if (records) {
       const u64 now = now_ns();
-      record_step(view, done, step.counters, now - started);
+      record_step(view, warp.block->done, step.counters, now - started);
       started = now;
       if (warp.block->step.finished) state->step = warp.block->step;
     }

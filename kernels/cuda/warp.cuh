@@ -15,7 +15,7 @@ constexpr u32 kBlockWarps = kCudaBlockWarps;
 constexpr u32 kBlockWarps = 1;
 #endif
 
-// Counted by every lane, added to LoopState when the step ends.
+// Counted by the leading lane, added to the counters of the step when it ends.
 struct WarpStats {
   u64 discovered = 0;
   u64 next_edges = 0;
@@ -40,6 +40,7 @@ struct Block {
   u64 stats[kBlockWarps][kNumStats];
   u64 slot;   // in the queue, of the block's last vertices
   Step step;  // that all warps are in
+  Step done;  // the one before
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)

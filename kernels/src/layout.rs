@@ -125,10 +125,11 @@ shared_constants! {
     STAT_BYTES_IN = 7;
 
     /// Warps of a block of a GPU.
-    CUDA_BLOCK_WARPS = 8;
-    /// Blocks of a grid on each multiprocessor of a GPU. 33 blocks of 4 warps already fill a PCIe 5 link with page
-    /// fetches; what more there are hide the latency of vertex state, which is random in device memory.
-    CUDA_BLOCKS_PER_MULTIPROCESSOR = 2;
+    CUDA_BLOCK_WARPS = 16;
+    /// Blocks of a grid on each multiprocessor of a GPU: few, since blocks meet at the end of a step. 33 blocks of 4 warps
+    /// already fill a PCIe 5 link with page fetches; what more there are hide the latency of vertex state, which is random
+    /// in device memory.
+    CUDA_BLOCKS_PER_MULTIPROCESSOR = 1;
 
     /// [`Step::scan`]: a lane a row, over all vertices ("naive" in the paper).
     SCAN_ROWS = 0;
@@ -313,6 +314,9 @@ shared_struct! {
     LoopState {
         /// Blocks that have come to the end of a step, counted over all steps.
         arrived: SharedCounter,
+        /// Steps that all blocks have come to the end of; several times over, since blocks that wait on one word hold up
+        /// who writes it.
+        generation: [SharedCounter; 8],
         /// Those of step s are number s mod 3: while a step adds to its own, late blocks may still read those of the
         /// step before, and those of the step after are set to zero.
         counters: [StepCounters; 3],

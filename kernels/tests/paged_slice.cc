@@ -85,8 +85,9 @@ void sum_of_resident(Warp& lane, const Args& args) {
   u64 mine = 0;
   for (u64 i = 0; i < num_pages; ++i) {
     const u64 page = (i + warp.lane) % num_pages;
-    const u8* frame = try_acquire_page(warp, paging, page);
+    const u8* frame = try_acquire_page(paging, page);
     if (frame == nullptr) continue;
+    ++warp.stats.hits;
     mine += *reinterpret_cast<const u32*>(frame);
     remove_references(paging.table, page, 1);
   }
