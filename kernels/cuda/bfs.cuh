@@ -33,7 +33,7 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
   u32* levels = pointer<u32>(args.levels);
   run_steps(
       warp, args.traversal,
-      [&](const StepView& view) {
+      [&](Warp& warp, const StepView& view) {
         traverse<UnitWeight>(warp, args.traversal, view,
                              BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.number)});
       },

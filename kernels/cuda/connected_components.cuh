@@ -51,7 +51,7 @@ GPUVM_DEVICE void connected_components(Warp& warp, const ComponentsArgs& args) {
   u32* labels = pointer<u32>(args.labels);
   run_steps(
       warp, args.traversal,
-      [&](const StepView& view) {
+      [&](Warp& warp, const StepView& view) {
         if (view.step.number == 0) {
           for_each_vertex(warp, view, [&](u32 v, bool exists) {
             if (exists) store_relaxed(&labels[v], v);

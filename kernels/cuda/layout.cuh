@@ -175,12 +175,12 @@ struct Step {
   u64 threshold_before;
   u64 total_discovered;
   u64 last_discovery;
+  u64 by_one_block;
   u64 finished;
 };
 
 struct LoopState {
   SharedCounter arrived;
-  SharedCounter generation[8];
   StepCounters counters[3];
   Step step;
 };

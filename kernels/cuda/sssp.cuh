@@ -93,7 +93,7 @@ template <class Weight>
 GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
   run_steps(
       warp, args.traversal,
-      [&](const StepView& view) {
+      [&](Warp& warp, const StepView& view) {
         if (view.step.scan == kScanVertices)
           next_bucket(warp, args, view);
         else
@@ -127,7 +127,7 @@ GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   u32* parents = pointer<u32>(args.parents);
   run_steps(
       warp, args.traversal,
-      [&](const StepView& view) {
+      [&](Warp& warp, const StepView& view) {
         if (view.step.number == 0)
           traverse<Weight>(warp, args.traversal, view,
                            SsspParentsVisitor<Weight, false>{distances, parents, args.source});

@@ -62,11 +62,6 @@ GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) {
   asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
-// To `count` words, `stride` words apart, under one fence.
-GPUVM_DEVICE void store_release(u64* p, u32 count, u32 stride, u64 value) {
-  asm volatile("fence.acq_rel.gpu;" : : : "memory");
-  for (u32 i = 0; i < count; ++i) store_relaxed(p + i * stride, value);
-}
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) {
   u64 old;
   asm volatile("atom.or.relaxed.gpu.b64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
@@ -157,9 +152,6 @@ GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) { return __atomic_fetch_add(p, v
 GPUVM_DEVICE void add_release_only(u64* p, u64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE void add_relaxed_only(u64* p, u64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_acquire_release(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL); }
-GPUVM_DEVICE void store_release(u64* p, u32 count, u32 stride, u64 value) {
-  for (u32 i = 0; i < count; ++i) __atomic_store_n(p + i * stride, value, __ATOMIC_RELEASE);
-}
 GPUVM_DEVICE u64 or_relaxed(u64* p, u64 value) { return __atomic_fetch_or(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u32 exchange_relaxed(u32* p, u32 value) { return __atomic_exchange_n(p, value, __ATOMIC_RELAXED); }
 template <class T>

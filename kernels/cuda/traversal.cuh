@@ -26,6 +26,10 @@ constexpr u64 kShortRow = kLanes == 1 ? 0 : 4 * kLanes;
 
 constexpr u32 kNoVertex = ~u32(0);
 
+// A frontier with at most this many edges is left to one block, unless the step before had more faults than it has
+// warps: a meeting of its warps costs a tenth of a microsecond, one of all blocks several.
+constexpr u64 kEdgesOfOneBlock = kLanes == 1 ? 512 : 4 * kLanes * kBlockWarps;
+
 // One step as its scan sees it.
 struct StepView {
   const GraphView& graph;
@@ -425,6 +429,8 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   const u64 num_items = next.num_vertices + next.num_continuations;
   const bool sparse = next.frontier_edges < view.dense_edges && num_items < view.dense_items;
   next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
+  next.by_one_block = next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock &&
+                      load_relaxed(&counters->totals[kStatFaults].value) <= kBlockWarps;
   next.finished = is_stopped(view.error) || !goes_on(next, done, counters);
   return next;
 }
@@ -451,10 +457,13 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
 }
 
-// Ends a step: every warp waits here for all others. False if the run was stopped: then others may have left.
-GPUVM_DEVICE bool meet(Warp& warp, const TraversalView& view, const StepView& step) {
+GPUVM_DEVICE void set_all_to_zero(StepCounters (&counters)[3]) {
+  for (StepCounters& of_step : counters) set_to_zero(&of_step);
+}
+
+// Ends a step for this block: queues its last vertices, together, and adds up what its warps counted.
+GPUVM_DEVICE void end_step(Warp& warp, const StepView& step) {
   Block* block = warp.block;
-  // The block's last vertices are queued together: where frontiers are small, all that it has, for one atomic.
   if (warp.leads()) block->num_pushed[warp.block_warp] = warp.num_pushed;
   warp.sync_block();
   u32 before = 0, all = 0;
@@ -471,62 +480,95 @@ GPUVM_DEVICE bool meet(Warp& warp, const TraversalView& view, const StepView& st
   warp.sync_block();
   queue_pushed(warp, step, block->slot + before);
   if (warp.leads_block()) add_block_stats(warp, step.counters);
-  warp.sync_block();  // orders what all warps of the block wrote before the release
-  bool all_came = true;
-  if (leads) {
-    LoopState* state = pointer<LoopState>(view.state);
-    const u64 generation = step.step.number + 1;
-    if (add_acquire_release(&state->arrived.value, 1) + 1 == generation * warp.num_blocks) {
-      store_release(&state->generation[0].value, 8, sizeof(SharedCounter) / sizeof(u64), generation);
-    } else {
-      const u64* word = &state->generation[warp.warp % 8].value;
-      // No watchdog: a step may take long, and every fault in it has its own.
-      for (u32 round = 0; all_came && load_relaxed(word) != generation; ++round) {
-        pause_shortly(round);
-        all_came = round % 16 != 15 || !is_stopped(view.error);
-      }
-      load_acquire(word);  // meets the release, if it is there
-    }
-  }
-  return all_came;
+  warp.sync_block();  // orders what all warps of the block wrote before what its leader does next
 }
 
-// Runs step after step without the host. `do_step(view)` is done by all warps; between two steps
-// `goes_on(next, done, counters)` decides whether there is a next one, and may change it: it is asked by every block,
-// after a step and while other blocks may be in the next one already, so it may only look at what does not change there.
-// All blocks of the grid must be running at the same time.
+// Waits until `expected` blocks have come, all meetings counted; by a block's leader. False if the run was stopped: then
+// some may never come. No watchdog: a step may take long, and every fault in it has its own.
+GPUVM_DEVICE bool wait_for_blocks(const TraversalView& view, u64 expected) {
+  const u64* arrived = &pointer<LoopState>(view.state)->arrived.value;
+  for (u32 round = 0; load_relaxed(arrived) < expected; ++round) {
+    if (round % 16 == 15 && is_stopped(view.error)) return false;
+    pause_shortly(round);
+  }
+  load_acquire(arrived);  // meets the release of everyone who came
+  return true;
+}
+
+// Runs step after step without the host. `do_step(warp, view)` is done by all warps of the grid, or, if there is little
+// to do, by those of block 0; between two steps `goes_on(next, done, counters)` decides whether there is a next one, and
+// may change it. Every block asks it, after a step and while other blocks may be in the next one already, so it may only
+// look at what does not change there. All blocks of the grid must be running at the same time.
 template <class DoStep, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
+  Block* block = warp.block;
   const bool leads = warp.leads_block() && warp.leads();
-  // The last warp has the least to do in small steps.
-  const bool records = warp.leads() && warp.warp == warp.num_warps - 1;
+  const bool is_first_block = warp.block_number() == 0;
+  // The last warp of a block has the least to do in small steps.
+  const bool records = is_first_block && warp.block_warp == kBlockWarps - 1 && warp.leads();
   u64 started = records ? now_ns() : 0;
-  if (leads) warp.block->step = state->step;
+  if (leads) block->step = state->step;
+  if (records) set_all_to_zero(block->counters);
   warp.sync_block();
-  for (u64 number = 0;; ++number) {
-    const StepView step{view.graph,
-                        warp.block->step,
-                        &state->counters[number % 3],
-                        view.frontiers[number % 2],
-                        view.frontiers[(number + 1) % 2],
-                        view.error};
-    if (records) set_to_zero(&state->counters[(number + 1) % 3]);
-    do_step(step);
-    const bool all_came = meet(warp, view, step);
-    if (leads) {
-      warp.block->done = warp.block->step;
-      warp.block->step = next_step(view, warp.block->done, step.counters, goes_on);
-      if (!all_came) warp.block->step.finished = 1;
+  for (u64 meetings = 1;; ++meetings) {
+    // This step; and after it, if they are small, all up to the next one that is not.
+    bool alone = block->step.by_one_block;
+    if (is_first_block || !alone) {
+      for (bool more = true; more;) {
+        const u64 number = block->step.number;
+        StepCounters* counters = alone ? block->counters : state->counters;
+        const StepView step{view.graph,
+                            block->step,
+                            &counters[number % 3],
+                            view.frontiers[number % 2],
+                            view.frontiers[(number + 1) % 2],
+                            view.error};
+        if (records) set_to_zero(&counters[(number + 1) % 3]);
+        Warp acting = alone ? warp.in_its_block() : warp;
+        do_step(acting, step);
+        end_step(acting, step);
+        bool all_came = true;
+        if (leads && !alone) {
+          add_acquire_release(&state->arrived.value, 1);
+          all_came = wait_for_blocks(view, meetings * warp.num_blocks);
+        }
+        if (leads) {
+          block->done = block->step;
+          block->step = next_step(view, block->done, step.counters, goes_on);
+          if (!all_came) block->step.finished = 1;
+        }
+        warp.sync_block();  // what the leader acquired, the whole block may read
+        if (records) {
+          const u64 now = now_ns();
+          record_step(view, block->done, step.counters, now - started);
+          started = now;
+        }
+        more = alone && block->step.by_one_block && !block->step.finished;
+      }
     }
-    warp.sync_block();  // what the leader acquired, the whole block may read
-    if (records) {
-      const u64 now = now_ns();
-      record_step(view, warp.block->done, step.counters, now - started);
-      started = now;
-      if (warp.block->step.finished) state->step = warp.block->step;
+    if (alone) {
+      warp.sync_block();  // all have read the step before their leader changes it
+      // The blocks that waited have nothing but this meeting to come to, and come at once; block 0 comes last, with the
+      // step that all go on with.
+      if (leads && is_first_block && wait_for_blocks(view, meetings * warp.num_blocks - 1)) {
+        set_all_to_zero(state->counters);
+        state->step = block->step;
+      }
+      if (records) set_all_to_zero(block->counters);
+      bool all_came = true;
+      if (leads) {
+        add_acquire_release(&state->arrived.value, 1);
+        all_came = wait_for_blocks(view, meetings * warp.num_blocks);
+        if (!is_first_block) block->step = state->step;
+        if (!all_came) block->step.finished = 1;
+      }
+      warp.sync_block();
     }
-    if (warp.block->step.finished) return;
+    if (block->step.finished) {
+      if (records) state->step = block->step;
+      return;
+    }
   }
 }
 

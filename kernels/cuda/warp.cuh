@@ -38,9 +38,10 @@ struct Block {
   u32 pushed[kBlockWarps][kPushBuffer];
   u32 num_pushed[kBlockWarps];
   u64 stats[kBlockWarps][kNumStats];
-  u64 slot;   // in the queue, of the block's last vertices
-  Step step;  // that all warps are in
-  Step done;  // the one before
+  u64 slot;                  // in the queue, of the block's last vertices
+  StepCounters counters[3];  // of steps by this block alone
+  Step step;                 // that all warps are in
+  Step done;                 // the one before
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
@@ -61,6 +62,16 @@ struct Warp {
 
   GPUVM_DEVICE bool leads() const { return lane == 0; }
   GPUVM_DEVICE bool leads_block() const { return block_warp == 0; }
+  GPUVM_DEVICE u32 block_number() const { return warp - block_warp * num_blocks; }
+
+  // The same warp in a grid of its block alone.
+  GPUVM_DEVICE Warp in_its_block() const {
+    Warp alone = *this;
+    alone.warp = block_warp;
+    alone.num_warps = kBlockWarps;
+    alone.num_blocks = 1;
+    return alone;
+  }
 
 #if defined(__CUDACC_RTC__) || defined(__CUDACC__)
   GPUVM_DEVICE u32 ballot(bool predicate) const { return __ballot_sync(~0u, predicate); }

@@ -306,21 +306,21 @@ shared_struct! {
         total_discovered: u64,
         /// Steps up to the last that discovered a vertex.
         last_discovery: u64,
+        /// 1 if the step is so small that one block does it, while the others wait.
+        by_one_block: u64,
         /// 1 if there is no such step: the run is over.
         finished: u64,
     }
 
     /// Where a run stands.
     LoopState {
-        /// Blocks that have come to the end of a step, counted over all steps.
+        /// Blocks that have come to a meeting of all, counted over all meetings.
         arrived: SharedCounter,
-        /// Steps that all blocks have come to the end of; several times over, since blocks that wait on one word hold up
-        /// who writes it.
-        generation: [SharedCounter; 8],
         /// Those of step s are number s mod 3: while a step adds to its own, late blocks may still read those of the
-        /// step before, and those of the step after are set to zero.
+        /// step before, and those of the step after are set to zero. Steps by one block have their own in its memory.
         counters: [StepCounters; 3],
-        /// Set by the host: the first step. Left by the device: the one that would have come next.
+        /// Set by the host: the first step. Set by the block that did steps alone: the next one, which all do. Left at
+        /// the end: the one that would have come next.
         step: Step,
     }
 
