@@ -11,20 +11,18 @@ struct BfsVisitor {
   u32* levels;
   u32* parents;  // null if not asked for
   u32 level;     // of this step's frontier
+  bool at_once;  // few edges: what a visit finds out by its exchange need not be looked up before
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&levels[u]) == level; }
   GPUVM_DEVICE u64 begin(u32) const { return 0; }
 
-  GPUVM_DEVICE u64 look(u32, u32 v) const { return load_relaxed(&levels[v]); }
+  GPUVM_DEVICE u64 look(u32, u32 v) const { return at_once ? kUnreached : load_relaxed(&levels[v]); }
 
   GPUVM_DEVICE bool visit(u32 u, u64&, u32 v, u64 seen, const EdgeRun&, u64) const {
-    bool found = false;
-    if (seen == kUnreached)
-      found = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);
-    else if (seen != level + 1)
-      return false;
+    if (seen == kUnreached) seen = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);
+    const bool found = seen == kUnreached;
     // Every edge into the next level offers its parent; the smallest id stays, so that runs agree.
-    if (parents != nullptr) min_relaxed(&parents[v], u);
+    if (parents != nullptr && (found || seen == level + 1)) min_relaxed(&parents[v], u);
     return found;
   }
 };
@@ -35,7 +33,8 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
       warp, args.traversal,
       [&](Warp& warp, const StepView& view) {
         traverse<UnitWeight>(warp, args.traversal, view,
-                             BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.number)});
+                             BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.number),
+                                        view.step.by_one_block != 0});
       },
       [&](const Step& next, const Step&, const StepCounters*) {
         // The target's level may be changing while this is asked, but then to a larger one than the next step's.

@@ -38,8 +38,9 @@ struct LinkVisitor {
     while (a != b) {
       const u32 high = a < b ? b : a, low = a < b ? a : b;
       a = low;
-      if (compare_exchange_relaxed(&labels[high], high, low)) break;
-      b = find_root(labels, high, load_relaxed(&labels[high]));
+      const u32 above = compare_exchange_relaxed(&labels[high], high, low);
+      if (above == high) break;
+      b = find_root(labels, high, above);
     }
     root = a;
     return false;

@@ -59,7 +59,7 @@ struct SsspParentsVisitor {
 
   GPUVM_DEVICE bool visit(u32 u, u64& distance, u32 v, u64 end, const EdgeRun& run, u64 i) const {
     if (v == source || Weight::extend(distance, run.weights, i, u, v) != end) return false;
-    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u);
+    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u) == kNoParent;
     if (distance < end) min_relaxed(&parents[v], u);
     return false;
   }

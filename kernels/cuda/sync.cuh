@@ -87,13 +87,14 @@ GPUVM_DEVICE u64 max_relaxed(u64* p, u64 value) {
   asm volatile("atom.max.relaxed.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
-GPUVM_DEVICE bool compare_exchange_relaxed(u32* p, u32 expected, u32 desired) {
+// Returns what was found: `expected` if the exchange was done.
+GPUVM_DEVICE u32 compare_exchange_relaxed(u32* p, u32 expected, u32 desired) {
   u32 old;
   asm volatile("atom.cas.relaxed.gpu.b32 %0, [%1], %2, %3;"
                : "=r"(old)
                : "l"(p), "r"(expected), "r"(desired)
                : "memory");
-  return old == expected;
+  return old;
 }
 // On failure `expected` becomes what was found.
 GPUVM_DEVICE bool compare_exchange_acquire(u64* p, u64& expected, u64 desired) {
@@ -169,8 +170,9 @@ GPUVM_DEVICE u64 max_relaxed(u64* p, u64 value) {
   }
   return old;
 }
-GPUVM_DEVICE bool compare_exchange_relaxed(u32* p, u32 expected, u32 desired) {
-  return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+GPUVM_DEVICE u32 compare_exchange_relaxed(u32* p, u32 expected, u32 desired) {
+  __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
 }
 // On failure `expected` becomes what was found.
 GPUVM_DEVICE bool compare_exchange_acquire(u64* p, u64& expected, u64 desired) {

@@ -239,10 +239,11 @@ GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
 
 // How many chunks a warp takes at a time. Few long ones are spread over all warps, since a warp does them one after the
 // other; short ones, as many as keep its lanes busy; of many, 32, since each taking is an atomic on one word.
-GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, u64 num_items, u64 num_edges) {
+GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, const Step& step, u64 num_items) {
   // In floats, since a division of 64-bit integers takes as long as a load.
-  const f32 spread = f32(num_items) / f32(2 * warp.num_warps);
-  const f32 filling = f32(kLanes) * f32(num_items) / f32(num_edges + 1);
+  const f32 items = f32(u32(smaller(num_items, 1 << 24)));
+  const f32 spread = items / f32((step.by_one_block ? 1 : 2) * warp.num_warps);
+  const f32 filling = f32(kLanes) * items / (f32(step.frontier_edges) + 1);
   const f32 batch = spread < filling ? filling : spread;
   return batch < 31 ? u32(batch) + 1 : 32;
 }
@@ -253,7 +254,7 @@ GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, u64 num_items, u64 num_edges)
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.step.num_vertices + view.step.num_continuations;
-  const u32 batch = batch_of_chunks(warp, num_items, view.step.frontier_edges);
+  const u32 batch = batch_of_chunks(warp, view.step, num_items);
   // If every warp has but one batch, warp w takes the items w, w + stride, w + 2 stride and so on: items that are
   // neighbours in the queue come from one warp that was late in the step before, often for a page, and may all be late
   // again. (On a grid a level of nine faults took nine times as long as one fault.)
@@ -431,7 +432,9 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
   next.by_one_block = next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock &&
                       load_relaxed(&counters->totals[kStatFaults].value) <= kBlockWarps;
-  next.finished = is_stopped(view.error) || !goes_on(next, done, counters);
+  // Whether the run was stopped is a load from far away, too dear for every small step.
+  const bool looks = next.number % 16 == 0 || !next.by_one_block;
+  next.finished = (looks && is_stopped(view.error)) || !goes_on(next, done, counters);
   return next;
 }
 

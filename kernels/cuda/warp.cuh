@@ -123,7 +123,7 @@ struct Warp {
 // The first failure wins; everyone else sees a code that is not 0 and drains.
 GPUVM_DEVICE void report_error(u64 slot, u64 code, u64 subject, u64 detail) {
   ErrorSlot* error = pointer<ErrorSlot>(slot);
-  if (compare_exchange_relaxed(&error->code, 0, u32(code))) {
+  if (compare_exchange_relaxed(&error->code, 0, u32(code)) == 0) {
     store_relaxed(&error->subject, subject);
     store_relaxed(&error->detail, detail);
   }
