@@ -419,10 +419,14 @@ template <class GoesOn>
 GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const StepCounters* counters, GoesOn goes_on) {
   Step next = done;
   next.number = done.number + 1;
+  // All loads before the first use: everyone waits for this.
   next.frontier = load_relaxed(&counters->totals[kStatDiscovered].value);
   next.frontier_edges = load_relaxed(&counters->totals[kStatNextEdges].value);
   next.num_vertices = load_relaxed(&counters->next_vertices.value);
   next.num_continuations = load_relaxed(&counters->next_continuations.value);
+  const u64 faults = load_relaxed(&counters->totals[kStatFaults].value);
+  // Whether the run was stopped is far away for a block alone: it looks now and then.
+  const bool stopped = (!done.by_one_block || next.number % 16 == 0) && is_stopped(view.error);
   next.total_discovered = done.total_discovered + next.frontier;
   if (next.frontier != 0) next.last_discovery = next.number;
   // A large frontier needs most pages anyway: in address order each is fetched once, in the queue's order again and
@@ -430,26 +434,36 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   const u64 num_items = next.num_vertices + next.num_continuations;
   const bool sparse = next.frontier_edges < view.dense_edges && num_items < view.dense_items;
   next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
-  next.by_one_block = next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock &&
-                      load_relaxed(&counters->totals[kStatFaults].value) <= kBlockWarps;
-  // Whether the run was stopped is a load from far away, too dear for every small step.
-  const bool looks = next.number % 16 == 0 || !next.by_one_block;
-  next.finished = (looks && is_stopped(view.error)) || !goes_on(next, done, counters);
+  next.by_one_block =
+      next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock && faults <= kBlockWarps;
+  next.finished = stopped || !goes_on(next, done, counters);
   return next;
 }
 
-// Notes what step `done` did; further steps than there are records for are added up in the last.
-GPUVM_DEVICE void record_step(const TraversalView& view, const Step& done, const StepCounters* counters, u64 ns) {
-  StepRecord* record = pointer<StepRecord>(view.records) + smaller(done.number, view.max_records - 1);
-  record->frontier += done.frontier;
-  record->scan = done.scan;
-  record->edges += load_relaxed(&counters->totals[kStatEdges].value);
-  record->hits += load_relaxed(&counters->totals[kStatHits].value);
-  record->faults += load_relaxed(&counters->totals[kStatFaults].value);
-  record->coalesced += load_relaxed(&counters->totals[kStatCoalesced].value);
-  record->evictions += load_relaxed(&counters->totals[kStatEvictions].value);
-  record->bytes_in += load_relaxed(&counters->totals[kStatBytesIn].value);
-  record->ns += ns;
+// Notes what step `done` did. Steps for which there is no record of their own are added up in `rest`, the last. One lane
+// does it, while the next step waits for its warp: so all loads come first, and nothing is read from far away.
+GPUVM_DEVICE void record_step(const TraversalView& view, const Step& done, const StepCounters* counters, u64 ns,
+                              StepRecord& rest) {
+  const u64 edges = load_relaxed(&counters->totals[kStatEdges].value);
+  const u64 hits = load_relaxed(&counters->totals[kStatHits].value);
+  const u64 faults = load_relaxed(&counters->totals[kStatFaults].value);
+  const u64 coalesced = load_relaxed(&counters->totals[kStatCoalesced].value);
+  const u64 evictions = load_relaxed(&counters->totals[kStatEvictions].value);
+  const u64 bytes_in = load_relaxed(&counters->totals[kStatBytesIn].value);
+  if (done.number + 1 < view.max_records) {
+    pointer<StepRecord>(view.records)[done.number] = {done.frontier, done.scan, edges,    hits, faults,
+                                                      coalesced,     evictions, bytes_in, ns};
+    return;
+  }
+  rest.frontier += done.frontier;
+  rest.scan = done.scan;
+  rest.edges += edges;
+  rest.hits += hits;
+  rest.faults += faults;
+  rest.coalesced += coalesced;
+  rest.evictions += evictions;
+  rest.bytes_in += bytes_in;
+  rest.ns += ns;
 }
 
 GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
@@ -512,7 +526,10 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
   const bool records = is_first_block && warp.block_warp == kBlockWarps - 1 && warp.leads();
   u64 started = records ? now_ns() : 0;
   if (leads) block->step = state->step;
-  if (records) set_all_to_zero(block->counters);
+  if (records) {
+    set_all_to_zero(block->counters);
+    block->rest = StepRecord{};
+  }
   warp.sync_block();
   for (u64 meetings = 1;; ++meetings) {
     // This step; and after it, if they are small, all up to the next one that is not.
@@ -544,7 +561,7 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
         warp.sync_block();  // what the leader acquired, the whole block may read
         if (records) {
           const u64 now = now_ns();
-          record_step(view, block->done, step.counters, now - started);
+          record_step(view, block->done, step.counters, now - started, block->rest);
           started = now;
         }
         more = alone && block->step.by_one_block && !block->step.finished;
@@ -569,7 +586,10 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
       warp.sync_block();
     }
     if (block->step.finished) {
-      if (records) state->step = block->step;
+      if (records) {
+        state->step = block->step;
+        if (block->rest.ns != 0) pointer<StepRecord>(view.records)[view.max_records - 1] = block->rest;
+      }
       return;
     }
   }

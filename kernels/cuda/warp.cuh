@@ -42,6 +42,7 @@ struct Block {
   StepCounters counters[3];  // of steps by this block alone
   Step step;                 // that all warps are in
   Step done;                 // the one before
+  StepRecord rest;           // of the steps that have no record of their own
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
