@@ -306,7 +306,7 @@ pub struct DeviceArgs {
     /// How work is cut: a lane a row (naive) or a warp a chunk (balanced, which auto means)
     #[arg(long, default_value = "auto")]
     pub variant: VariantArg,
-    /// Which page leaves when a frame is needed: pinned-share keeps most pages it has and evicts among the rest
+    /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
     /// Edges of a chunk, a power of two; those of a page if not given

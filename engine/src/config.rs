@@ -100,7 +100,7 @@ named_choice! {
     Variant {
         /// A lane a row, all rows in every step: the plain CSR scan of the paper.
         Naive = "naive",
-        /// A warp a chunk of even size, the frontier's only: Balanced CSR.
+        /// Chunks of even size, the frontier's only or, when it is large, segment after segment: Balanced CSR.
         Balanced = "balanced",
     }
 }
@@ -112,8 +112,9 @@ named_choice! {
         Fifo = "fifo",
         /// The same, but a page used since the hand passed last is spared once.
         Clock = "clock",
-        /// Most frames keep the page that they get first, and pages are evicted from the others, first come first out. A
-        /// scan that is longer than the frames has every page leave just before it comes back, under the other two.
+        /// While a step scans all segments (and always, for kernels of one's own) most frames keep their page, and pages
+        /// are evicted from the others, first come first out; sparse steps evict from all. A scan that is longer than the
+        /// frames has every page leave just before it comes back, under the other two.
         PinnedShare = "pinned-share",
     }
 }

@@ -65,7 +65,7 @@ pub struct MemoryPlan {
     pub num_pages: u64,
     /// Frames for them; 0 unless paged.
     pub num_frames: u64,
-    /// Of these, frames that keep the page they get first; 0 unless the policy is `pinned-share` and pages are evicted.
+    /// Of these, frames that keep their page in dense steps; 0 unless the policy is `pinned-share` and pages are evicted.
     pub num_pinned_frames: u64,
     /// Edges of a segment: the most that a work item covers.
     pub chunk_edges: u32,
@@ -126,7 +126,7 @@ impl MemoryPlan {
         add("step records", (size_of::<LoopState>() + MAX_RECORDS * size_of::<StepRecord>()) as u64);
         let state_bytes: u64 = state.iter().map(|item| item.bytes).sum();
 
-        // A warp holds at most one page while it faults on another, so it can keep two frames from being evicted when
+        // A warp that waits holds at most one page and fetches another, so it can keep two frames from being evicted when
         // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
         let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
         let least_frames = (frames_per_warp * u64::from(device.warps_at_a_time())).min(num_pages);

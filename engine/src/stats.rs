@@ -22,7 +22,7 @@ pub enum Direction {
 pub enum Scan {
     /// A lane a row, over all vertices.
     Rows,
-    /// A warp a chunk, over the frontier's queue.
+    /// The chunks in the frontier's queues; a warp takes several, and short ones together.
     Chunks,
     /// A warp a segment, over all edges in address order.
     Segments,

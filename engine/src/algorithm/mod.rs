@@ -1,5 +1,5 @@
-//! The host loop of each algorithm: what a step gets, when the last one was. A step's kernel is in
-//! `gpuvm-kernels`; an algorithm sees chunks and frontiers, never a page or a frame.
+//! The host's side of each algorithm: what its kernel starts from, and what becomes of its answer. The loop over steps is in
+//! the kernel (`gpuvm-kernels`); an algorithm sees chunks and frontiers, never a page or a frame.
 
 mod bfs;
 mod connected_components;

@@ -16,11 +16,11 @@ pub struct SsspOptions {
     pub distance_limit: Option<f64>,
     /// Vertices farther away than this one stay unreached, if it is reached itself.
     pub target: Option<VertexId>,
-    /// Whether to find parents, at the price of one more pass over the edges.
+    /// Whether to find parents, at the price of one more pass over the edges, and more where edges weigh 0.
     pub parents: bool,
     /// Width of a bucket of distances: vertices of one are finished before those of the next are looked at. Narrow ones
     /// look at few edges twice and take many steps; `f64::INFINITY` is one bucket for all (Bellman, Ford). `None`
-    /// chooses by the weights and the degrees.
+    /// chooses by the weights, the degrees and whether pages are evicted.
     pub delta: Option<f64>,
 }
 

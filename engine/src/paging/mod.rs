@@ -26,7 +26,7 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     /// A table of `num_pages` pages with `num_frames` frames; fewer frames than pages make it evict. The first `num_kept`
-    /// frames keep the page they get first: fewer than all, so that there are frames to evict from.
+    /// frames keep their page in dense scans: fewer than all, so that there are frames to evict from.
     pub fn new(
         device: &Device,
         num_pages: u64,
