@@ -303,7 +303,7 @@ pub struct DeviceArgs {
     /// How edges are reached: auto copies them if they fit --gpu-mem and pages them if not
     #[arg(long, default_value = "auto")]
     pub access: AccessArg,
-    /// How work is cut: a lane a row (naive) or a warp a chunk (balanced, which auto means)
+    /// How work is cut: a lane a row (naive) or even chunks of rows (balanced, which auto means)
     #[arg(long, default_value = "auto")]
     pub variant: VariantArg,
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges

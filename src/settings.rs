@@ -114,6 +114,12 @@ impl RunSettings {
             bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
+            delta: match self.algorithm {
+                Algorithm::Sssp { delta, .. } => {
+                    Some(delta.map_or("auto".to_owned(), |width| width.to_string()))
+                }
+                _ => None,
+            },
             parents: self.parents(),
         }
     }
@@ -158,6 +164,12 @@ impl RunSettings {
                 Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
                 Algorithm::ConnectedComponents => None,
             },
+            delta: match self.algorithm {
+                Algorithm::Sssp { delta, .. } => {
+                    Some(delta.map_or("auto".to_owned(), |width| width.to_string()))
+                }
+                _ => None,
+            },
             parents: self.parents(),
         }
     }
@@ -178,6 +190,8 @@ pub struct SettingsReport {
     pub seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_limit: Option<Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<String>,
     pub parents: bool,
 }
 

@@ -1,6 +1,6 @@
 // The frames, taken in the order of a ring (the paper's FIFO). A frame whose page is in use is skipped, not waited for.
-// At most two frames a warp cannot be evicted at any time: that of the page it reads and that of the page it fetches. A
-// warp that claims reads at most one, so with two frames a warp in the ring a claim succeeds in the end (the host refuses
+// At most two frames of a warp that waits cannot be evicted: that of the page it reads and that of the page it fetches
+// (lanes that take references of their own give them back without waiting). A warp that claims reads at most one, so with two frames a warp in the ring a claim succeeds in the end (the host refuses
 // fewer).
 #pragma once
 

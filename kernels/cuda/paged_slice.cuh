@@ -77,7 +77,7 @@ struct PlainEdges {
 };
 
 // Arrays read through pages. The edges of a run lie in one page of columns and one page of weights: a warp holds the
-// first while it faults on the second, never more.
+// first while it faults on the second, never more; try_acquire holds more, but never while it waits.
 template <class Weight>
 struct PagedEdges {
   static constexpr u32 kPagesOfAnEdge = Weight::kBytes == 0 ? 1 : 2;
@@ -91,7 +91,7 @@ struct PagedEdges {
       : columns(view.graph.columns),
         weights(view.graph.weights),
         paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
-               scan == kScanSegments ? view.graph.frame_pool.num_kept : 0} {}
+               scan == kScanChunks ? 0 : view.graph.frame_pool.num_kept} {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {

@@ -17,9 +17,6 @@ GPUVM_NAMESPACE_BEGIN
 
 GPUVM_DEVICE u64 smaller(u64 a, u64 b) { return a < b ? a : b; }
 
-// Edges that a lane has under way at a time: its loads of their ends are all issued before the first is waited for.
-constexpr u32 kEdgesInFlight = 4;
-
 // Rows of at most this many edges are visited together, lanes spread over the edges of 32 rows; a longer one has the
 // whole warp to itself. A warp of one lane has nothing to spread.
 constexpr u64 kShortRow = kLanes == 1 ? 0 : 4 * kLanes;
@@ -249,8 +246,8 @@ GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, const Step& step, u64 num_ite
 }
 
 // Balanced, sparse: the chunks in the frontier's queues. A lane looks up a chunk and takes a reference to its page if it
-// is resident; these chunks are scanned first and their references given back. Then the warp takes the other chunks one
-// after the other, fetching their pages, with one reference at a time.
+// is resident; these chunks are scanned first and their references given back. Then the warp goes through the pages of the
+// other chunks, fetching one after the other, with one reference at a time.
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.step.num_vertices + view.step.num_continuations;
@@ -272,21 +269,28 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
       const u64 item = first + warp.lane * stride;
       if (item < last) mine = queued_chunk(view, item);
       if (mine.length != 0) mine.run = edges.try_acquire(mine.begin);
-      const bool is_resident = mine.run.columns != nullptr;
-      const u32 num_resident = count_bits(warp.ballot(is_resident));
+      bool is_ready = mine.run.columns != nullptr;
+      const u32 num_resident = count_bits(warp.ballot(is_ready));
       if (warp.leads()) warp.stats.hits += num_resident * Edges::kPagesOfAnEdge;
       warp.sync();  // this lets all lanes read what each has acquired
-      Chunk resident = mine;
-      if (!is_resident) resident.length = 0;
-      scan_chunks_of_lanes(warp, view, visitor, resident);
-      warp.sync();  // all lanes have read before references are given back
-      if (is_resident) edges.release_lane(mine.begin);
-      for (u32 lanes = warp.ballot(mine.length != 0 && !is_resident); lanes != 0; lanes &= lanes - 1) {
-        Chunk missed = chunk_of_lane(warp, mine, lowest_bit(lanes));
-        missed.run = edges.acquire(warp, missed.begin, 1);
-        if (missed.run.columns == nullptr) return;
-        scan_chunk(warp, view, visitor, missed);
-        edges.release(warp, missed.begin, 1);
+      bool waits = mine.length != 0;
+      u64 page_begin = 0;
+      for (bool own = true;; own = false) {
+        scan_chunks_of_lanes(warp, view, visitor, is_ready ? mine : Chunk{});
+        warp.sync();  // all lanes have read before references are given back
+        if (!own)
+          edges.release(warp, page_begin, 1);
+        else if (is_ready)
+          edges.release_lane(mine.begin);
+        waits = waits && !is_ready;
+        const u32 lanes = warp.ballot(waits);
+        if (lanes == 0) break;
+        const u32 shift = view.graph.page_edges_shift;
+        page_begin = warp.read_lane(mine.begin, lowest_bit(lanes)) >> shift << shift;
+        const EdgeRun run = edges.acquire(warp, page_begin, 1);
+        if (run.columns == nullptr) return;
+        is_ready = waits && mine.begin >> shift == page_begin >> shift;
+        if (is_ready) mine.run = edges.at(run, mine.begin - page_begin);
       }
     }
   }
@@ -434,9 +438,10 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   const u64 num_items = next.num_vertices + next.num_continuations;
   const bool sparse = next.frontier_edges < view.dense_edges && num_items < view.dense_items;
   next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
-  next.by_one_block =
-      next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock && faults <= kBlockWarps;
   next.finished = stopped || !goes_on(next, done, counters);
+  // Only then is it certain how the next step scans.
+  next.by_one_block = next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock &&
+                      num_items <= kEdgesOfOneBlock && faults <= kBlockWarps;
   return next;
 }
 
@@ -514,8 +519,8 @@ GPUVM_DEVICE bool wait_for_blocks(const TraversalView& view, u64 expected) {
 
 // Runs step after step without the host. `do_step(warp, view)` is done by all warps of the grid, or, if there is little
 // to do, by those of block 0; between two steps `goes_on(next, done, counters)` decides whether there is a next one, and
-// may change it. Every block asks it, after a step and while other blocks may be in the next one already, so it may only
-// look at what does not change there. All blocks of the grid must be running at the same time.
+// may change it. Every block asks it, after a step and while other blocks may be in the next one already, so its answer
+// must not depend on what changes there. All blocks of the grid must be running at the same time.
 template <class DoStep, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);
@@ -571,23 +576,28 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
       warp.sync_block();  // all have read the step before their leader changes it
       // The blocks that waited have nothing but this meeting to come to, and come at once; block 0 comes last, with the
       // step that all go on with.
-      if (leads && is_first_block && wait_for_blocks(view, meetings * warp.num_blocks - 1)) {
-        set_all_to_zero(state->counters);
-        state->step = block->step;
-      }
       if (records) set_all_to_zero(block->counters);
-      bool all_came = true;
-      if (leads) {
+      if (leads && is_first_block) {
+        if (wait_for_blocks(view, meetings * warp.num_blocks - 1)) {
+          set_all_to_zero(state->counters);
+          state->step = block->step;
+          add_acquire_release(&state->arrived.value, 1);
+        } else {
+          // Stopped: without this block none of the others goes on.
+          block->step.finished = 1;
+        }
+      } else if (leads) {
         add_acquire_release(&state->arrived.value, 1);
-        all_came = wait_for_blocks(view, meetings * warp.num_blocks);
-        if (!is_first_block) block->step = state->step;
-        if (!all_came) block->step.finished = 1;
+        if (wait_for_blocks(view, meetings * warp.num_blocks))
+          block->step = state->step;
+        else
+          block->step.finished = 1;
       }
       warp.sync_block();
     }
     if (block->step.finished) {
       if (records) {
-        state->step = block->step;
+        if (!alone) state->step = block->step;  // else it is there
         if (block->rest.ns != 0) pointer<StepRecord>(view.records)[view.max_records - 1] = block->rest;
       }
       return;

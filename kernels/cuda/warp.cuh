@@ -29,9 +29,12 @@ struct WarpStats {
 
 constexpr u32 kNumStats = sizeof(WarpStats) / sizeof(u64);
 
+// Edges that a lane has under way at a time: its loads of their ends are all issued before the first is waited for.
+constexpr u32 kEdgesInFlight = 4;
+
 // Vertices that a warp found for the next frontier and has not queued yet. Queued one visit at a time, each costs an
 // atomic on one word of the grid: 16 million of them took longer than the edges did.
-constexpr u32 kPushBuffer = 64 + 4 * kLanes;
+constexpr u32 kPushBuffer = 64 + kEdgesInFlight * kLanes;
 
 // What the warps of a block share: on a GPU in shared memory.
 struct Block {

@@ -133,7 +133,7 @@ shared_constants! {
 
     /// [`Step::scan`]: a lane a row, over all vertices ("naive" in the paper).
     SCAN_ROWS = 0;
-    /// [`Step::scan`]: a warp a chunk, over the frontier's queue.
+    /// [`Step::scan`]: the chunks of the frontier's queue, short ones together.
     SCAN_CHUNKS = 1;
     /// [`Step::scan`]: a warp a segment, over all edges in address order.
     SCAN_SEGMENTS = 2;

@@ -217,6 +217,7 @@ int main() {
     read_random_pages(4, 64, policy);
     Graph graph(3000);
     const std::vector<u64> expected = run_algorithms(graph, nullptr, 1);
+    require(run_algorithms(graph, nullptr, 4) == expected, "four plain threads find what one finds");
     Pages pages(graph.num_pages(), 2 * 4, policy);
     require(run_algorithms(graph, &pages, 4) == expected, "four paged threads find what one plain thread finds");
     pages.require_quiet();
