@@ -114,12 +114,6 @@ impl RunSettings {
             bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
-            delta: match self.algorithm {
-                Algorithm::Sssp { delta, .. } => {
-                    Some(delta.map_or("auto".to_owned(), |width| width.to_string()))
-                }
-                _ => None,
-            },
             parents: self.parents(),
         }
     }
