@@ -11,12 +11,12 @@ struct BfsVisitor {
   u32* levels;
   u32* parents;  // null if not asked for
   u32 level;     // of this step's frontier
-  bool at_once;  // few edges: what a visit finds out by its exchange need not be looked up before
+  bool exchanges_first;  // few edges: what a visit finds out by its exchange need not be looked up before
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&levels[u]) == level; }
   GPUVM_DEVICE u64 begin(u32) const { return 0; }
 
-  GPUVM_DEVICE u64 look(u32, u32 v) const { return at_once ? kUnreached : load_relaxed(&levels[v]); }
+  GPUVM_DEVICE u64 look(u32, u32 v) const { return exchanges_first ? kUnreached : load_relaxed(&levels[v]); }
 
   GPUVM_DEVICE bool visit(u32 u, u64&, u32 v, u64 seen, const EdgeRun&, u64) const {
     if (seen == kUnreached) seen = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);

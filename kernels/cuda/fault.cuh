@@ -11,12 +11,12 @@ struct Paging {
   FramePoolView pool;
   u64 error;
   u64 stuck_after_ns;
-  u32 num_kept = 0;  // frames that keep their page in this step
+  u32 num_pinned = 0;  // frames that keep their page in this step
 };
 
 // Transport `direct`: the warp itself copies the page from host memory, 16 bytes a lane and as many loads in flight a
-// lane as registers allow: what a fault takes is how often it waits for the link, 1.4 us a time. The end of an array that
-// does not fill its last page is copied in 16-byte pieces and then bytes.
+// lane as registers allow: what a fault takes is how often it waits for the link, 1.4 us a time. The end of an array
+// that does not fill its last page is copied in 16-byte pieces and then bytes.
 GPUVM_DEVICE void fetch_page([[maybe_unused]] const Warp& warp, u8* frame, const u8* host, u64 size_bytes) {
 #if GPUVM_LANES == 1
   __builtin_memcpy(frame, host, size_bytes);
@@ -42,7 +42,7 @@ GPUVM_DEVICE u64 resolve_miss(Warp& warp, const Paging& paging, u64 page, u64 se
   if (begin_fault(paging.table, page, seen)) {
     ++warp.stats.faults;
     wait.code = kErrorNoFreeFrame;
-    const u64 frame = claim_frame(warp, paging.table, paging.pool, paging.num_kept, page, wait);
+    const u64 frame = claim_frame(warp, paging.table, paging.pool, paging.num_pinned, page, wait);
     return frame == kNoFrame ? kNoFrame : frame | kMustFill;
   }
   ++warp.stats.coalesced;

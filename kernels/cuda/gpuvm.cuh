@@ -17,8 +17,8 @@
 //
 // Rules: blocks are one-dimensional and a multiple of 32 threads. All lanes of a warp call acquire, release and
 // for_each together, and leave the scope of their CountedWarp together. A warp holds at most one page of an array while
-// it acquires another of the same array: the host launches no more warps than frames allow under this rule. Elements are
-// read-only.
+// it acquires another of the same array: the host launches no more warps than frames allow under this rule. Elements
+// are read-only.
 #pragma once
 
 #include "fault.cuh"
@@ -51,7 +51,7 @@ struct PagedSlice {
     return (view.array.size_bytes + page_bytes() - 1) >> view.page_table.page_shift;
   }
   GPUVM_DEVICE Paging paging() const {
-    return {view.page_table, view.frame_pool, view.error, view.stuck_after_ns, view.frame_pool.num_kept};
+    return {view.page_table, view.frame_pool, view.error, view.stuck_after_ns, view.frame_pool.num_pinned};
   }
   // Whether the host or another warp has ended the launch. acquire asks only while it waits, so that a hit is one
   // atomic: a kernel that runs for long asks now and then.

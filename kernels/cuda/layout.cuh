@@ -102,7 +102,7 @@ struct FramePoolView {
   u64 owners;
   u64 hand;
   u32 num_frames;
-  u32 num_kept;
+  u32 num_pinned;
   u32 policy;
   u32 reserved;
 };
@@ -160,7 +160,7 @@ struct StepCounters {
   SharedCounter cursor;
   SharedCounter next_vertices;
   SharedCounter next_continuations;
-  SharedCounter minimum;
+  SharedCounter complement_of_minimum;
   SharedCounter totals[8];
 };
 

@@ -91,7 +91,7 @@ struct PagedEdges {
       : columns(view.graph.columns),
         weights(view.graph.weights),
         paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
-               scan == kScanChunks ? 0 : view.graph.frame_pool.num_kept} {}
+               scan == kScanChunks ? 0 : view.graph.frame_pool.num_pinned} {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {

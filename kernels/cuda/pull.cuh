@@ -1,4 +1,5 @@
-// Pages pulled from host memory and nothing else: what the copy of a page fault reaches by itself, to compare runs with.
+// Pages pulled from host memory and nothing else: what the copy of a page fault reaches by itself, to compare runs
+// with.
 #pragma once
 
 #include "fault.cuh"

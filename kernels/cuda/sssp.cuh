@@ -1,9 +1,9 @@
 // Single-source shortest paths by buckets (Meyer, Sanders: "Delta-stepping: a parallelizable shortest path algorithm",
 // 2003), with one near bucket and all the rest far (Davidson, Baxter, Garland, Owens: "Work-Efficient Parallel GPU
-// Methods for Single-Source Shortest Paths", IPDPS 2014). Steps relax the edges of the vertices whose distance fell below
-// the threshold in the step before, until there are none; then a step raises the threshold and finds the next vertices
-// among all. That far vertices are found by a look at all distances, not kept in a pile, costs 40 us a bucket for 16
-// million, and no memory. With one bucket that holds all it is the algorithm of Bellman and Ford.
+// Methods for Single-Source Shortest Paths", IPDPS 2014). Steps relax the edges of the vertices whose distance fell
+// below the threshold in the step before, until there are none; then a step raises the threshold and finds the next
+// vertices among all. That far vertices are found by a look at all distances, not kept in a pile, costs 40 us a bucket
+// for 16 million, and no memory. With one bucket that holds all it is the algorithm of Bellman and Ford.
 //
 // Distances are u64 words (paged_slice.cuh says why one minimum serves integers and reals).
 #pragma once
@@ -85,8 +85,8 @@ GPUVM_DEVICE void next_bucket(Warp& warp, const SsspArgs& args, const StepView& 
   });
   for (u32 distance = kLanes / 2; distance != 0; distance /= 2)
     least = smaller(least, warp.read_lane(least, warp.lane ^ distance));
-  if (warp.leads() && ~least > load_relaxed(&view.counters->minimum.value))
-    max_relaxed(&view.counters->minimum.value, ~least);
+  if (warp.leads() && ~least > load_relaxed(&view.counters->complement_of_minimum.value))
+    max_relaxed(&view.counters->complement_of_minimum.value, ~least);
 }
 
 template <class Weight>
@@ -107,7 +107,7 @@ GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
         if (next.threshold == kUnreachedDistance) return false;
         // The bucket is empty. The next one begins at its end; or, if that was looked at already and nothing found in
         // it, at the least distance beyond.
-        const u64 least = ~load_relaxed(&counters->minimum.value);
+        const u64 least = ~load_relaxed(&counters->complement_of_minimum.value);
         const bool looked = done.scan == kScanVertices;
         if (looked && least == kUnreachedDistance) return false;
         const u64 begin = looked ? least : next.threshold;

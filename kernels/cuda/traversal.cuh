@@ -245,9 +245,9 @@ GPUVM_DEVICE u32 batch_of_chunks(const Warp& warp, const Step& step, u64 num_ite
   return batch < 31 ? u32(batch) + 1 : 32;
 }
 
-// Balanced, sparse: the chunks in the frontier's queues. A lane looks up a chunk and takes a reference to its page if it
-// is resident; these chunks are scanned first and their references given back. Then the warp goes through the pages of the
-// other chunks, fetching one after the other, with one reference at a time.
+// Balanced, sparse: the chunks in the frontier's queues. A lane looks up a chunk and takes a reference to its page if
+// it is resident; these chunks are scanned first and their references given back. Then the warp goes through the pages
+// of the other chunks, fetching one after the other, with one reference at a time.
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const u64 num_items = view.step.num_vertices + view.step.num_continuations;
@@ -445,8 +445,8 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   return next;
 }
 
-// Notes what step `done` did. Steps for which there is no record of their own are added up in `rest`, the last. One lane
-// does it, while the next step waits for its warp: so all loads come first, and nothing is read from far away.
+// Notes what step `done` did. Steps for which there is no record of their own are added up in `rest`, the last. One
+// lane does it, while the next step waits for its warp: so all loads come first, and nothing is read from far away.
 GPUVM_DEVICE void record_step(const TraversalView& view, const Step& done, const StepCounters* counters, u64 ns,
                               StepRecord& rest) {
   const u64 edges = load_relaxed(&counters->totals[kStatEdges].value);
@@ -475,7 +475,7 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->cursor.value, 0);
   store_relaxed(&counters->next_vertices.value, 0);
   store_relaxed(&counters->next_continuations.value, 0);
-  store_relaxed(&counters->minimum.value, 0);
+  store_relaxed(&counters->complement_of_minimum.value, 0);
   for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
 }
 
@@ -505,8 +505,8 @@ GPUVM_DEVICE void end_step(Warp& warp, const StepView& step) {
   warp.sync_block();  // orders what all warps of the block wrote before what its leader does next
 }
 
-// Waits until `expected` blocks have come, all meetings counted; by a block's leader. False if the run was stopped: then
-// some may never come. No watchdog: a step may take long, and every fault in it has its own.
+// Waits until `expected` blocks have come, all meetings counted; by a block's leader. False if the run was stopped:
+// then some may never come. No watchdog: a step may take long, and every fault in it has its own.
 GPUVM_DEVICE bool wait_for_blocks(const TraversalView& view, u64 expected) {
   const u64* arrived = &pointer<LoopState>(view.state)->arrived.value;
   for (u32 round = 0; load_relaxed(arrived) < expected; ++round) {
@@ -518,9 +518,9 @@ GPUVM_DEVICE bool wait_for_blocks(const TraversalView& view, u64 expected) {
 }
 
 // Runs step after step without the host. `do_step(warp, view)` is done by all warps of the grid, or, if there is little
-// to do, by those of block 0; between two steps `goes_on(next, done, counters)` decides whether there is a next one, and
-// may change it. Every block asks it, after a step and while other blocks may be in the next one already, so its answer
-// must not depend on what changes there. All blocks of the grid must be running at the same time.
+// to do, by those of block 0; between two steps `goes_on(next, done, counters)` decides whether there is a next one,
+// and may change it. Every block asks it, after a step and while other blocks may be in the next one already, so its
+// answer must not depend on what changes there. All blocks of the grid must be running at the same time.
 template <class DoStep, class GoesOn>
 GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
   LoopState* state = pointer<LoopState>(view.state);

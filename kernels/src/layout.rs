@@ -175,7 +175,7 @@ shared_struct! {
         /// Number of frames.
         num_frames: u32,
         /// The first so many frames keep their page in dense scans.
-        num_kept: u32,
+        num_pinned: u32,
         /// An `EVICTION_` constant.
         policy: u32,
         /// Not used.
@@ -279,7 +279,7 @@ shared_struct! {
         /// Entries of its segment queue.
         next_continuations: SharedCounter,
         /// The complement of a minimum that the step looks for, so that 0 means none.
-        minimum: SharedCounter,
+        complement_of_minimum: SharedCounter,
         /// What the step did, by `STAT_` constant.
         totals: [SharedCounter; 8],
     }

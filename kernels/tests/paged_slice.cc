@@ -102,7 +102,7 @@ int main() {
   const u64 num_pages = (values.size() * 4 + 4095) / 4096;
   for (u64 policy : {kEvictionFifo, kEvictionClock}) {
     // The fewest frames that do, the same and twelve that keep their page, and one for each page.
-    for (auto [num_frames, num_kept] : {std::pair(u64(2 * kThreads), u64(0)), {2 * kThreads + 12, 12}, {num_pages, 0}}) {
+    for (auto [num_frames, num_pinned] : {std::pair(u64(2 * kThreads), u64(0)), {2 * kThreads + 12, 12}, {num_pages, 0}}) {
       std::vector<u64> entries(num_pages), owners(num_frames, kNoPage), hand{0};
       std::vector<u8> frames(num_frames << kPageShift);
       ErrorSlot error{};
@@ -111,7 +111,7 @@ int main() {
       const bool evicts = num_frames < num_pages;
       Args args{{{{address(values), values.size() * 4, 0},
                   {address(entries), evicts ? u32(kPageTableEvicts) : 0, kPageShift},
-                  {address(frames), address(owners), address(hand), u32(num_frames), u32(num_kept), u32(policy), 0},
+                  {address(frames), address(owners), address(hand), u32(num_frames), u32(num_pinned), u32(policy), 0},
                   reinterpret_cast<u64>(&error),
                   u64(60) * 1000000000,
                   reinterpret_cast<u64>(&counters)}},
@@ -137,7 +137,7 @@ int main() {
       require(total == expected && num_resident == num_frames, "every lane finds what is resident");
       require(counters.hits == u64(kThreads) * kLanes * num_resident, "the hits of all lanes are counted");
       require(counters.faults == 0 && counters.coalesced == 0 && counters.evictions == 0, "and nothing else");
-      const std::vector<u64> kept(owners.begin(), owners.begin() + num_kept);
+      const std::vector<u64> kept(owners.begin(), owners.begin() + num_pinned);
 
       // From the middle of a page to the middle of another, and to the end.
       for (u64 last : {u64(30'011), u64(values.size())}) {
@@ -167,7 +167,7 @@ int main() {
         require(entry == 0 || (page_state(entry) == kPageResident && page_references(entry) == 0),
                 "no reference is left");
       std::printf("%u lanes, policy %llu, %llu frames, %llu kept, for %llu pages: sums agree\n", kLanes, policy, num_frames,
-                  num_kept, num_pages);
+                  num_pinned, num_pages);
     }
   }
 }

@@ -2,6 +2,7 @@ use bytemuck::Pod;
 use gpuvm_kernels::layout::{ArrayView, PagedSliceView};
 
 use super::argument::InPlace;
+use super::kernel::Grid;
 use crate::config::{PageSize, Policy};
 use crate::device::Device;
 use crate::engine::Engine;
@@ -87,8 +88,12 @@ impl<T: Pod> PagedArray<T> {
         }
         let device = engine.device.clone();
         let num_pages = elements.size_bytes().div_ceil(page_size.bytes());
-        // The fewest that a launch of one block can do with: see `Kernel::launch`.
-        let least = (FRAMES_PER_WARP * u64::from(device.warps_at_a_time())).min(num_pages);
+        // The fewest that a launch of one block, as large as it is by default, can do with: see `Kernel::launch`.
+        let block_warps = match &device {
+            Device::Cpu(cpu) => cpu.num_warps(),
+            Device::Cuda(_) => Grid::default().warps_per_block,
+        };
+        let least = (FRAMES_PER_WARP * u64::from(block_warps)).min(num_pages);
         let frame_bytes = page_size.bytes() + 8;
         let table_bytes = num_pages * 8 + 8;
         let fitting = |budget_bytes: u64| {
@@ -241,7 +246,7 @@ mod tests {
                 PagedArrayOptions { policy: Policy::PinnedShare, ..with(Frames::Number(frames.into())) };
             let array = PagedArray::new(&engine(), elements.clone(), options).expect("fits");
             assert_eq!((array.num_frames(), array.num_pinned_frames()), (frames, expected));
-            assert_eq!(array.view().frame_pool.num_kept, expected);
+            assert_eq!(array.view().frame_pool.num_pinned, expected);
             let array = PagedArray::new(&engine(), elements.clone(), with(Frames::Number(frames.into())))
                 .expect("fits");
             assert_eq!(array.num_pinned_frames(), 0, "first in, first out");

@@ -18,20 +18,20 @@ pub(crate) struct PageTable {
     hand: DeviceArray<u64>,
     frames: DeviceArray<u8>,
     num_frames: u32,
-    num_kept: u32,
+    num_pinned: u32,
     page_shift: u32,
     evicts: bool,
     policy: Policy,
 }
 
 impl PageTable {
-    /// A table of `num_pages` pages with `num_frames` frames; fewer frames than pages make it evict. The first `num_kept`
+    /// A table of `num_pages` pages with `num_frames` frames; fewer frames than pages make it evict. The first `num_pinned`
     /// frames keep their page in dense scans: fewer than all, so that there are frames to evict from.
     pub fn new(
         device: &Device,
         num_pages: u64,
         num_frames: u32,
-        num_kept: u32,
+        num_pinned: u32,
         page_size: PageSize,
         policy: Policy,
     ) -> Result<Self, Error> {
@@ -42,7 +42,7 @@ impl PageTable {
             hand: DeviceArray::zeroed(device, "frame hand", 1)?,
             frames: DeviceArray::zeroed(device, "page frames", frames * page_size.bytes())?,
             num_frames,
-            num_kept,
+            num_pinned,
             page_shift: page_size.shift(),
             evicts: frames < num_pages,
             policy,
@@ -73,7 +73,7 @@ impl PageTable {
             owners: self.owners.address(),
             hand: self.hand.address(),
             num_frames: self.num_frames,
-            num_kept: self.num_kept,
+            num_pinned: self.num_pinned,
             policy: match self.policy {
                 Policy::Fifo | Policy::PinnedShare => EVICTION_FIFO,
                 Policy::Clock => EVICTION_CLOCK,
