@@ -164,7 +164,7 @@ GPUVM_DEVICE_LOOP void scan_chunk(Warp& warp, const StepView& view, Visitor& vis
 // so that rows of few edges keep all lanes busy. A lane whose chunk has no edges takes part without one.
 template <class Visitor>
 GPUVM_DEVICE void scan_short_chunks(Warp& warp, const StepView& view, Visitor& visitor, const Chunk& mine) {
-  constexpr u32 kRounds = kEdgesInFlight / 2;  // what a lane knows of an edge's chunk takes registers as well
+  constexpr u32 kRounds = (kEdgesInFlight + 1) / 2;  // what a lane knows of an edge's chunk takes registers as well
   const u64 num_vertices = view.graph.num_vertices;
   const u64 my_state = mine.length != 0 ? visitor.begin(mine.u) : 0;
   const u32 up_to_mine = warp.prefix_sum(u32(mine.length));
