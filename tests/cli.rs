@@ -290,6 +290,28 @@ fn json_goes_to_a_file_beside_the_summary_or_to_stdout_instead_of_it() {
 }
 
 #[test]
+fn distances_are_the_same_whatever_the_width_of_a_bucket() {
+    // The short way to vertex 1 has more edges than the long one, and the edge from 2 to 3 waits for a far bucket in vain.
+    let folder = Folder::with(
+        "%%MatrixMarket matrix coordinate integer general\n5 5 6\n1 2 10\n1 3 1\n3 2 2\n2 4 1\n3 4 100\n4 5 7\n",
+    );
+    for delta in ["auto", "1", "2.5", "4", "1000", "inf"] {
+        folder.done(&format!(
+            "sssp --graph graph.mtx --source 0 --delta {delta} --verify --output out.txt --json result.json"
+        ));
+        assert_eq!(folder.read("out.txt"), "0\n3\n1\n4\n11\n", "{delta}");
+        let result: Value = serde_json::from_str(&folder.read("result.json")).expect("JSON");
+        assert_eq!(result["settings"]["delta"], delta);
+    }
+    for bad in ["0", "-1", "nan", "wide"] {
+        assert_mentions(
+            &folder.refused(&format!("sssp --graph graph.mtx --delta {bad}")),
+            &[bad, "--delta", "a number above 0"],
+        );
+    }
+}
+
+#[test]
 fn depth_limit_is_a_level_for_bfs_and_a_distance_for_sssp() {
     let folder = Folder::with(PATH);
     folder.done("bfs --graph graph.mtx --source 0 --depth-limit 2 --verify --output out.txt");
