@@ -24,7 +24,7 @@ constexpr u64 kShortRow = kLanes == 1 ? 0 : 4 * kLanes;
 constexpr u32 kNoVertex = ~u32(0);
 
 // A frontier with at most this many edges is left to one block, unless the step before had more faults than it has
-// warps: a meeting of its warps costs a tenth of a microsecond, one of all blocks several.
+// warps: its warps meet at a barrier of the multiprocessor, all blocks by way of the second-level cache.
 constexpr u64 kEdgesOfOneBlock = kLanes == 1 ? 512 : 4 * kLanes * kBlockWarps;
 
 // One step as its scan sees it.
