@@ -5,11 +5,12 @@
     python3 kernels/compile_ptx.py LIBRARY --source FILE
 
 LIBRARY is the path of libnvrtc.so.12 of the PyPI package nvidia-cuda-nvrtc-cu12, version 12.0.140, whose PTX drivers
-from 525 on take. Writes kernels/ptx/*.ptx; with --check compares instead, and exits with 1 if a file differs. Prints
-each module and its kernels. The second form compiles an embedder's source for compute capability 9.0,
+from 525 on take. Writes kernels/ptx/*.ptx.gz; with --check compares the text instead, and exits with 1 if a module
+differs. Prints each module and its kernels. The second form compiles an embedder's source for compute capability 9.0,
 writes nothing and prints its kernels.
 """
 import ctypes
+import gzip
 import pathlib
 import re
 import sys
@@ -42,7 +43,8 @@ def compile_file(nvrtc, file, options):
     nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
     ptx = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetPTX(program, ptx)
-    return ptx.value.decode()
+    # NVRTC numbers the calls of a process, all modules together, in comments: the same module compiled alone has others.
+    return re.sub(r"// callseq \d+, \d+", "// callseq", ptx.value.decode())
 
 
 def kernels_of(ptx):
@@ -61,13 +63,14 @@ def main():
     wrong = 0
     for module in MODULES:
         ptx = compile_file(nvrtc, CUDA / "kernels.cu", OPTIONS + ["-DGPUVM_MODULE_" + module.upper()])
-        file = PTX / (module + ".ptx")
+        file = PTX / (module + ".ptx.gz")
         kernels = kernels_of(ptx)
-        same = not check or (file.exists() and file.read_text() == ptx)
+        same = not check or (file.exists() and gzip.decompress(file.read_bytes()).decode() == ptx)
         print(f"{module}: {', '.join(kernels)}: {'compiled' if same and kernels else 'DIFFERS from ' + file.name}")
         wrong += not (same and kernels)
         if not check:
-            file.write_text(ptx)
+            # Without a time, so that the same text gives the same file.
+            file.write_bytes(gzip.compress(ptx.encode(), 9, mtime=0))
     return 1 if wrong else 0
 
 

@@ -28,7 +28,7 @@ pub enum WarpLanes {
 pub unsafe trait KernelArgs: Copy + Sync {
     #[doc(hidden)]
     fn entry(&self, lanes: WarpLanes) -> RunWarp;
-    /// Module of [`PTX`](crate::PTX) and kernel in it.
+    /// Module of [`ptx`](crate::ptx()) and kernel in it.
     fn cuda_kernel(&self) -> (&'static str, &'static str);
 }
 

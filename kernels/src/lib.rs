@@ -3,26 +3,49 @@
 //!
 //! * [`layout`]: the structs that Rust and device code share.
 //! * [`cpu_device`]: kernels on CPU threads. The only module with `unsafe`.
-//! * [`PTX`]: the kernels as a GPU's driver takes them.
+//! * [`ptx()`]: the kernels as a GPU's driver takes them.
 //! * [`HEADERS`]: what an embedder's own kernel may include.
 
 pub mod cpu_device;
 pub mod layout;
 
-/// What NVRTC made of the device code, name and text of each module: committed under `ptx/`, made again by
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+
+macro_rules! modules {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../ptx/", $name, ".ptx.gz")))),*]
+    };
+}
+
+/// What NVRTC made of the device code, name and text of each module, in gzip: committed under `ptx/`, made again by
 /// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own.
-pub const PTX: &[(&str, &str)] = &[
-    ("bfs", include_str!("../ptx/bfs.ptx")),
-    ("components", include_str!("../ptx/components.ptx")),
-    ("pull", include_str!("../ptx/pull.ptx")),
-    ("sssp_unit", include_str!("../ptx/sssp_unit.ptx")),
-    ("sssp_hash", include_str!("../ptx/sssp_hash.ptx")),
-    ("sssp_u8", include_str!("../ptx/sssp_u8.ptx")),
-    ("sssp_u16", include_str!("../ptx/sssp_u16.ptx")),
-    ("sssp_u32", include_str!("../ptx/sssp_u32.ptx")),
-    ("sssp_f32", include_str!("../ptx/sssp_f32.ptx")),
-    ("sssp_f64", include_str!("../ptx/sssp_f64.ptx")),
+const PTX: &[(&str, &[u8])] = modules![
+    "bfs",
+    "components",
+    "pull",
+    "sssp_unit",
+    "sssp_hash",
+    "sssp_u8",
+    "sssp_u16",
+    "sssp_u32",
+    "sssp_f32",
+    "sssp_f64",
 ];
+
+/// Names of the modules that [`ptx`] knows.
+pub fn modules() -> impl Iterator<Item = &'static str> {
+    PTX.iter().map(|(name, _)| *name)
+}
+
+/// The text of a module's PTX, as a GPU's driver takes it; `None` if no module has this name.
+pub fn ptx(module: &str) -> Option<String> {
+    let (_, packed) = PTX.iter().find(|(name, _)| *name == module)?;
+    let mut text = String::new();
+    GzDecoder::new(*packed).read_to_string(&mut text).expect("compile_ptx.py packed it");
+    Some(text)
+}
 
 macro_rules! headers {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../cuda/", $name)))),*] };

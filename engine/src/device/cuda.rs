@@ -144,10 +144,9 @@ impl CudaDevice {
         let loaded = match known {
             Some(loaded) => loaded,
             None => {
-                let (_, ptx) =
-                    gpuvm_kernels::PTX.iter().find(|(name, _)| *name == module).expect("a module of PTX");
+                let ptx = gpuvm_kernels::ptx(module).expect("a module of PTX");
                 let loaded =
-                    self.context.load_module(Ptx::from_src(*ptx)).map_err(driver_error("load kernels"))?;
+                    self.context.load_module(Ptx::from_src(ptx)).map_err(driver_error("load kernels"))?;
                 modules.insert(module, Arc::clone(&loaded));
                 loaded
             }
