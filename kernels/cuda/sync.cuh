@@ -136,6 +136,9 @@ GPUVM_DEVICE void pause_shortly(u32 round) {
   if (round >= 16) __nanosleep(64);
 }
 
+// The upper half of the product.
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+
 GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return __popc(bits); }
@@ -197,6 +200,8 @@ GPUVM_DEVICE u64 now_ns() {
 // Threads may outnumber cores: the one that is waited for needs a core, so give up this one at once.
 GPUVM_DEVICE void pause(u32) { sched_yield(); }
 GPUVM_DEVICE void pause_shortly(u32) { sched_yield(); }
+
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return u64((unsigned __int128)(a) * b >> 64); }
 
 GPUVM_DEVICE u64 bits_of(f64 value) {
   u64 bits;
