@@ -103,7 +103,7 @@ impl<N: Nic> Nic for Faulty<N> {
             }
         }
         for (due, end) in std::mem::take(&mut self.held) {
-            let later = self.faults.reorder && self.random() % 2 == 0;
+            let later = self.faults.reorder && self.random().is_multiple_of(2);
             if due <= now && !later {
                 finished.push(end);
             } else {
