@@ -1,5 +1,6 @@
 //! Graphs with answers made by other programs (numpy, scipy, igraph): `datasets/graphs/expected/*.json`, and more of
 //! the same layout in the folder that the environment variable `GPUVM_DATASETS` names.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// A graph file and what is expected of it.
-#[allow(dead_code, reason = "each test program uses its part")]
 pub struct Expected {
     pub name: String,
     pub path: PathBuf,
