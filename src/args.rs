@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
+use gpuvm_engine::graph::Heads;
 use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::WeightRule;
 
@@ -133,6 +134,8 @@ pub struct ConvertArgs {
     #[command(flatten)]
     pub weights: WeightArgs,
     #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -153,6 +156,8 @@ pub struct GenerateArgs {
     /// With the weights of the GAP suite, 1 to 255
     #[arg(long)]
     pub weighted: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -260,6 +265,16 @@ pub struct LoadArgs {
     /// Where graphs known by name are kept; GPUVM_CACHE_DIR if not given, else gpuvm-graph in the user's cache folder
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
+}
+
+/// How a graph file is laid out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "File")]
+pub struct LayoutArgs {
+    /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
+    /// those that the graph has, or else 2, if not given. Undirected graphs only
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
+    pub heads: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -429,6 +444,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn page_size(text: &str) -> Result<PageSize, String> {
     PageSize::new(bytes(text)?).map_err(|error| error.to_string())
+}
+
+fn heads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(heads) if heads == 0 || heads.is_power_of_two() && heads <= Heads::MOST => Ok(heads),
+        _ => Err(format!("use 0, or a power of two up to {}", Heads::MOST)),
+    }
 }
 
 fn distance(text: &str) -> Result<f64, String> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
 use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, RunStats};
 use gpuvm_loaders::LoadSummary;
@@ -73,6 +73,8 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// 0 for none.
+    pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     #[serde(flatten)]
@@ -87,6 +89,7 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            heads_per_vertex: csr.heads().map_or(0, Heads::per_vertex),
             cache,
             summary,
         }

@@ -8,6 +8,7 @@ use gpuvm_kernels::cpu_device::WarpLanes;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::graph::Heads;
 
 /// Bytes of a page and of its frame: a power of two from 4 KiB to 1 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -192,6 +193,9 @@ pub struct EngineConfig {
     pub variant: Variant,
     /// Which page leaves when a frame is needed.
     pub policy: Policy,
+    /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none and the workload uses
+    /// them; 0 to use none, even if the graph has them.
+    pub heads: u32,
     /// Edges of a segment, a power of two; `None` for those of a page.
     pub chunk_edges: Option<u32>,
     /// A fault that takes longer is an error, not a hang.
@@ -211,6 +215,7 @@ impl Default for EngineConfig {
             page_size: PageSize::default(),
             variant: Variant::Balanced,
             policy: Policy::PinnedShare,
+            heads: Heads::DEFAULT,
             chunk_edges: None,
             // A page from a slow network file may take seconds.
             stuck_after: Duration::from_secs(60),

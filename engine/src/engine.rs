@@ -15,7 +15,7 @@ use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -90,13 +90,13 @@ impl Engine {
 #[derive(Debug)]
 enum Edges {
     /// Where they lie in host memory.
-    InPlace { columns: PinnedArray, weights: PinnedArray },
+    InPlace { columns: PinnedArray, weights: PinnedArray, heads: PinnedArray },
     /// The same, but through frames.
-    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    Paged { columns: PinnedArray, weights: PinnedArray, heads: PinnedArray, table: Box<PageTable> },
     /// Copies on the device.
-    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
+    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8>, heads: DeviceArray<VertexId> },
     /// In the driver's unified memory.
-    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
+    Managed { columns: CudaMemory, weights: Option<CudaMemory>, heads: Option<CudaMemory> },
 }
 
 /// The row offsets that kernels read.
@@ -144,48 +144,54 @@ impl PreparedGraph {
             check_weights(csr.weights())?;
         }
         load_kernels(&device, workload, csr.weights().weight_type())?;
-        let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
+        let graph = BalancedCsr::new(csr.with_heads(plan.heads_per_vertex)?, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
         let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
         let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
+        let host_heads: &[VertexId] = csr.heads().map_or(&[], |heads| heads.ids());
         let pinned = || -> Result<_, Error> {
             Ok((
                 PinnedArray::new(&device, "column indices", host_columns)?,
                 PinnedArray::new(&device, "weights", host_weights)?,
+                PinnedArray::new(&device, "heads", bytemuck::cast_slice(host_heads))?,
             ))
         };
         let edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::InPlace { columns, weights }
+                let (columns, weights, heads) = pinned()?;
+                Edges::InPlace { columns, weights, heads }
             }
             (Access::Paged, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::Paged {
-                    columns,
-                    weights,
-                    table: Box::new(PageTable::new(
-                        &device,
-                        plan.num_pages,
-                        plan.num_frames as u32,
-                        plan.num_pinned_frames as u32,
-                        plan.page_size,
-                        config.policy,
-                    )?),
-                }
+                let (columns, weights, heads) = pinned()?;
+                let table = PageTable::new(
+                    &device,
+                    plan.num_pages,
+                    plan.num_frames as u32,
+                    plan.num_pinned_frames as u32,
+                    plan.page_size,
+                    config.policy,
+                )?;
+                // The heads are the last pages.
+                let kept = plan.num_pages - plan.num_head_frames..plan.num_pages;
+                Edges::Paged { columns, weights, heads, table: Box::new(table.with_kept_pages(kept)) }
             }
             (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
                 if !host_columns.is_empty() =>
             {
                 let managed =
                     |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
-                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
-                Edges::Managed { columns: managed(host_columns)?, weights }
+                let if_any = |bytes: &[u8]| match bytes {
+                    [] => Ok(None),
+                    bytes => managed(bytes).map(Some),
+                };
+                let (weights, heads) = (if_any(host_weights)?, if_any(bytemuck::cast_slice(host_heads))?);
+                Edges::Managed { columns: managed(host_columns)?, weights, heads }
             }
             _ => Edges::Resident {
                 columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
                 weights: DeviceArray::copied(&device, "weights", host_weights)?,
+                heads: DeviceArray::copied(&device, "heads", host_heads)?,
             },
         };
         let row_offsets = match plan.access {
@@ -279,13 +285,17 @@ impl PreparedGraph {
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
         let column_bytes = csr.num_edges() * 4;
-        let (columns_at, weights_at) = match &self.edges {
-            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
-                (columns.address(), weights.address())
+        let head_bytes = csr.heads().map_or(0, |heads| heads.ids().size_bytes());
+        let (columns_at, weights_at, heads_at) = match &self.edges {
+            Edges::InPlace { columns, weights, heads } | Edges::Paged { columns, weights, heads, .. } => {
+                (columns.address(), weights.address(), heads.address())
             }
-            Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            Edges::Managed { columns, weights } => {
-                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
+            Edges::Resident { columns, weights, heads } => {
+                (columns.address(), weights.address(), heads.address())
+            }
+            Edges::Managed { columns, weights, heads } => {
+                let address = |memory: &Option<CudaMemory>| memory.as_ref().map_or(0, CudaMemory::address);
+                (columns.address(), address(weights), address(heads))
             }
         };
         let mut view = GraphView {
@@ -306,6 +316,13 @@ impl PreparedGraph {
                 size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
                 first_page: column_bytes.div_ceil(self.plan.page_size.bytes()),
             },
+            heads: ArrayView {
+                address: heads_at,
+                size_bytes: head_bytes,
+                first_page: self.plan.num_pages - head_bytes.div_ceil(self.plan.page_size.bytes()),
+            },
+            num_head_vertices: csr.heads().map_or(0, Heads::num_vertices),
+            heads_shift: csr.heads().map_or(0, |heads| heads.per_vertex().trailing_zeros()),
             ..GraphView::default()
         };
         if let Edges::Paged { table, .. } = &self.edges {

@@ -104,7 +104,8 @@ struct FramePoolView {
   u32 num_frames;
   u32 num_pinned;
   u32 policy;
-  u32 reserved;
+  u32 num_kept;
+  u64 first_kept_page;
 };
 
 struct ArrayView {
@@ -142,6 +143,10 @@ struct GraphView {
   u32 paged;
   ArrayView columns;
   ArrayView weights;
+  ArrayView heads;
+  u64 num_head_vertices;
+  u32 heads_shift;
+  u32 reserved;
   PageTableView page_table;
   FramePoolView frame_pool;
 };

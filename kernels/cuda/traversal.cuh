@@ -69,6 +69,42 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
     for (; first < last; first += kLanes) body(u32(first + warp.lane), first + warp.lane < last);
 }
 
+// Calls `body(v, wanted, heads)` for the vertices that have heads and that `wants(v)`, in the order of their addresses, a
+// lane each; `wanted` is false for a lane that has none while others do, and `heads` are the `1 << heads_shift` of v.
+// All lanes call `body` together. It may push, and must make room, and waits for no page. A page of heads that nobody
+// wants is not touched.
+template <class Heads, class Wants, class Body>
+GPUVM_DEVICE void scan_heads(Warp& warp, const StepView& view, const Heads& heads, Wants wants, Body body) {
+  const u32 shift = heads.run_shift();
+  const u64 num_vertices = view.graph.num_head_vertices;
+  WorkItems work{(num_vertices + (u64(1) << shift) - 1) >> shift, 1};
+  u64 item, last;
+  while (work.take(warp, view, item, last)) {
+    const u64 begin = item << shift, end = smaller((item + 1) << shift, num_vertices);
+    const u32* run = nullptr;
+    for (u64 first = begin; first < end; first += kLanes) {
+      const u64 v = first + warp.lane;
+      const bool wanted = v < end && wants(u32(v));
+      if (!warp.any(wanted)) continue;
+      if (run == nullptr) {
+        run = heads.acquire(warp, begin);
+        if (run == nullptr) return;
+      }
+      body(u32(v), wanted, run + ((v - begin) << view.graph.heads_shift));
+    }
+    if (run != nullptr) heads.release(warp, begin);
+  }
+}
+
+// The same, however the graph's arrays are reached.
+template <class Wants, class Body>
+GPUVM_DEVICE void for_each_heads(Warp& warp, const TraversalView& view, const StepView& step, Wants wants, Body body) {
+  if (view.graph.paged)
+    scan_heads(warp, step, PagedHeads(view), wants, body);
+  else
+    scan_heads(warp, step, PlainHeads(view), wants, body);
+}
+
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
 // atomic a row that opens any.
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {

@@ -178,8 +178,10 @@ shared_struct! {
         num_pinned: u32,
         /// An `EVICTION_` constant.
         policy: u32,
-        /// Not used.
-        reserved: u32,
+        /// Pages from `first_kept_page` on that each have a frame of their own, the first of all, and never leave it.
+        num_kept: u32,
+        /// Page whose frame is number 0.
+        first_kept_page: u64,
     }
 
     /// An array in host memory, read through pages; or, when not paged, its elements wherever they are.
@@ -240,12 +242,21 @@ shared_struct! {
         page_edges_shift: u32,
         /// A `WEIGHT_` constant.
         weight_type: u32,
-        /// 1 if columns and weights are read through pages.
+        /// 1 if columns, weights and heads are read through pages.
         paged: u32,
         /// Column indices, `u32`.
         columns: ArrayView,
         /// Weights, if stored.
         weights: ArrayView,
+        /// A copy of the first neighbours of each of the first `num_head_vertices` rows, `1 << heads_shift` `u32` a row, filled
+        /// up with `u32::MAX`.
+        heads: ArrayView,
+        /// Vertices that have heads: none, or those up to the last with edges.
+        num_head_vertices: u64,
+        /// Binary logarithm of the heads of a vertex.
+        heads_shift: u32,
+        /// Not used.
+        reserved: u32,
         /// Page entries.
         page_table: PageTableView,
         /// Page frames.

@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
-use super::{HostArray, MAX_VERTICES, VertexId, Weights};
-use crate::error::GraphError;
+use super::{Heads, HostArray, MAX_VERTICES, VertexId, Weights};
+use crate::error::{Error, GraphError};
 
 /// A directed graph in compressed sparse row form: the neighbours of vertex `u` are
 /// `column_indices[row_offsets[u]..row_offsets[u + 1]]`.
@@ -15,6 +15,7 @@ pub struct Csr {
     column_indices: HostArray<VertexId>,
     weights: Weights,
     symmetric: bool,
+    heads: Option<Heads>,
 }
 
 impl Csr {
@@ -65,7 +66,7 @@ impl Csr {
         {
             return Err(GraphError::WeightCount { num_weights: num_weights as u64, num_edges });
         }
-        Ok(Self { row_offsets, column_indices, weights, symmetric })
+        Ok(Self { row_offsets, column_indices, weights, symmetric, heads: None })
     }
 
     /// Reads every column index and checks that it is a vertex.
@@ -114,17 +115,46 @@ impl Csr {
         self.symmetric
     }
 
+    /// Copies of the first neighbours of each row, if the graph has them.
+    pub fn heads(&self) -> Option<&Heads> {
+        self.heads.as_ref()
+    }
+
+    /// The same graph with heads, `per_vertex` a vertex, or without if that is 0. Heads that the graph has already are kept
+    /// if they are as many.
+    ///
+    /// # Errors
+    /// [`Heads::new`]'s.
+    pub fn with_heads(self, per_vertex: u32) -> Result<Self, Error> {
+        let heads = match &self.heads {
+            _ if per_vertex == 0 => None,
+            Some(heads) if heads.per_vertex() == per_vertex => self.heads,
+            _ => Some(Heads::new(&self.row_offsets, &self.column_indices, per_vertex)?),
+        };
+        Ok(Self { heads, ..self })
+    }
+
+    /// The same graph with heads that were kept with it, which are not read.
+    ///
+    /// # Errors
+    /// [`Heads::from_ids`]'s.
+    pub fn with_kept_heads(self, ids: impl Into<HostArray<VertexId>>) -> Result<Self, GraphError> {
+        let heads = Some(Heads::from_ids(&self.row_offsets, ids)?);
+        Ok(Self { heads, ..self })
+    }
+
     /// The same edges under other weights.
     ///
     /// # Errors
     /// [`GraphError::WeightCount`] if `weights` are stored and not one for each edge.
     pub fn with_weights(&self, weights: Weights) -> Result<Self, GraphError> {
-        Self::with_unread_columns(
+        let csr = Self::with_unread_columns(
             self.row_offsets.clone(),
             self.column_indices.clone(),
             weights,
             self.symmetric,
-        )
+        )?;
+        Ok(Self { heads: self.heads.clone(), ..csr })
     }
 
     /// Number of edges that leave `u`.

@@ -2,12 +2,15 @@
 
 mod balanced_csr;
 mod csr;
+mod heads;
 mod host_array;
 mod sprs;
 mod weights;
 
 pub use balanced_csr::BalancedCsr;
 pub use csr::Csr;
+pub use heads::Heads;
+pub(crate) use heads::num_head_vertices;
 pub use host_array::HostArray;
 pub use weights::{WeightRange, WeightType, Weights};
 
