@@ -133,6 +133,10 @@ pub struct PreparedGraph {
     pub(crate) labels: DeviceArray<VertexId>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
+    /// Pages fetched since all were absent: more than are resident once some had to leave.
+    fetched_pages: u64,
+    /// Whether the heads have been read and stayed.
+    heads_resident: bool,
 }
 
 impl PreparedGraph {
@@ -227,6 +231,8 @@ impl PreparedGraph {
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
             num_reachable,
+            fetched_pages: 0,
+            heads_resident: false,
             device,
             error: Arc::clone(&engine.error),
             running: Arc::clone(&engine.running),
@@ -257,9 +263,19 @@ impl PreparedGraph {
     /// # Errors
     /// [`Error::Cuda`] if the GPU fails.
     pub fn evict_all(&mut self) -> Result<(), Error> {
+        (self.fetched_pages, self.heads_resident) = (0, false);
         match &mut self.edges {
             Edges::Paged { table, .. } => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether edges come over a link while kernels run.
+    pub(crate) fn fetches(&self) -> bool {
+        match self.plan.access {
+            Access::Paged => true,
+            Access::Resident => false,
+            Access::ZeroCopy | Access::Managed | Access::ManagedReadMostly => !self.device.is_cpu(),
         }
     }
 
@@ -381,6 +397,11 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
+        let first = Step {
+            fetched_pages: self.fetched_pages,
+            heads_resident: self.heads_resident.into(),
+            ..first
+        };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
@@ -399,6 +420,7 @@ impl PreparedGraph {
             return Err(error);
         }
         let end = self.state.read(0, 1)?[0].step;
+        (self.fetched_pages, self.heads_resident) = (end.fetched_pages, end.heads_resident != 0);
         let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))

@@ -256,6 +256,11 @@ impl MemoryPlan {
         })
     }
 
+    /// Whether heads that were read stay on the device.
+    pub(crate) fn heads_stay(&self) -> bool {
+        self.access == Access::Paged && (!self.evicts() || self.num_head_frames > 0)
+    }
+
     /// Whether pages have to be evicted: there are fewer frames than pages.
     pub fn evicts(&self) -> bool {
         self.access == Access::Paged && self.num_frames < self.num_pages

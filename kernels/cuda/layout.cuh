@@ -74,6 +74,8 @@ constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
+constexpr u64 kScanHeads = 4;
+constexpr u64 kScanTails = 5;
 
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
@@ -83,6 +85,8 @@ constexpr u64 kStatFaults = 4;
 constexpr u64 kStatCoalesced = 5;
 constexpr u64 kStatEvictions = 6;
 constexpr u64 kStatBytesIn = 7;
+constexpr u64 kStatWaitingEdges = 8;
+constexpr u64 kStatWaitingPages = 9;
 
 struct ErrorSlot {
   u32 code;
@@ -166,7 +170,7 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
-  SharedCounter totals[8];
+  SharedCounter totals[10];
 };
 
 struct Step {
@@ -180,6 +184,14 @@ struct Step {
   u64 threshold_before;
   u64 total_discovered;
   u64 last_discovery;
+  u64 level;
+  u64 queue;
+  u64 carried_vertices;
+  u64 carried_continuations;
+  u64 carried_frontier;
+  u64 carried_edges;
+  u64 fetched_pages;
+  u64 heads_resident;
   u64 by_one_block;
   u64 finished;
 };
@@ -222,6 +234,11 @@ struct BfsArgs {
   u64 num_reachable;
   u32 depth_limit;
   u32 target;
+  GraphView incoming;
+  u64 fetch_bytes;
+  u64 num_pages;
+  u64 num_frames;
+  u64 heads_stay;
 };
 
 struct SsspArgs {

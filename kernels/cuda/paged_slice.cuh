@@ -64,9 +64,8 @@ struct PlainEdges {
   const u32* columns;
   const u8* weights;
 
-  GPUVM_DEVICE PlainEdges(const TraversalView& view, u64)
-      : columns(pointer<const u32>(view.graph.columns.address)),
-        weights(pointer<const u8>(view.graph.weights.address)) {}
+  GPUVM_DEVICE PlainEdges(const TraversalView&, const GraphView& graph, u64)
+      : columns(pointer<const u32>(graph.columns.address)), weights(pointer<const u8>(graph.weights.address)) {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return run_from<Weight>({columns, weights}, first); }
@@ -87,11 +86,11 @@ struct PagedEdges {
   Paging paging;
 
   // For a step that scans in the way of `scan`.
-  GPUVM_DEVICE PagedEdges(const TraversalView& view, u64 scan)
-      : columns(view.graph.columns),
-        weights(view.graph.weights),
-        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
-               scan == kScanChunks ? 0 : view.graph.frame_pool.num_pinned} {}
+  GPUVM_DEVICE PagedEdges(const TraversalView& view, const GraphView& graph, u64 scan)
+      : columns(graph.columns),
+        weights(graph.weights),
+        paging{graph.page_table, graph.frame_pool, view.error, view.stuck_after_ns,
+               scan == kScanChunks ? 0 : graph.frame_pool.num_pinned} {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {
@@ -150,8 +149,8 @@ struct PlainHeads {
   const u32* heads;
   u32 shift;
 
-  GPUVM_DEVICE explicit PlainHeads(const TraversalView& view)
-      : heads(pointer<const u32>(view.graph.heads.address)), shift(view.graph.heads_shift) {}
+  GPUVM_DEVICE PlainHeads(const TraversalView&, const GraphView& graph)
+      : heads(pointer<const u32>(graph.heads.address)), shift(graph.heads_shift) {}
 
   // Binary logarithm of the vertices that come under one reference.
   GPUVM_DEVICE u32 run_shift() const { return 10; }
@@ -166,11 +165,10 @@ struct PagedHeads {
   Paging paging;
   u32 shift;
 
-  GPUVM_DEVICE explicit PagedHeads(const TraversalView& view)
-      : heads(view.graph.heads),
-        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
-               view.graph.frame_pool.num_pinned},
-        shift(view.graph.heads_shift) {}
+  GPUVM_DEVICE PagedHeads(const TraversalView& view, const GraphView& graph)
+      : heads(graph.heads),
+        paging{graph.page_table, graph.frame_pool, view.error, view.stuck_after_ns, graph.frame_pool.num_pinned},
+        shift(graph.heads_shift) {}
 
   GPUVM_DEVICE u32 run_shift() const {
     const u32 page = paging.table.page_shift - 2 - shift;

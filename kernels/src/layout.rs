@@ -123,6 +123,10 @@ shared_constants! {
     STAT_EVICTIONS = 6;
     /// [`StepCounters::totals`]: bytes fetched.
     STAT_BYTES_IN = 7;
+    /// [`StepCounters::totals`]: edges beyond the heads of the vertices that their heads did not settle.
+    STAT_WAITING_EDGES = 8;
+    /// [`StepCounters::totals`]: pages of these edges.
+    STAT_WAITING_PAGES = 9;
 
     /// Warps of a block of a GPU.
     CUDA_BLOCK_WARPS = 16;
@@ -139,6 +143,10 @@ shared_constants! {
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
+    /// [`StepRecord::scan`]: the heads of unvisited vertices.
+    SCAN_HEADS = 4;
+    /// [`StepRecord::scan`]: a warp a segment, the rows of vertices that are still unvisited, beyond their heads.
+    SCAN_TAILS = 5;
 }
 
 shared_struct! {
@@ -292,7 +300,7 @@ shared_struct! {
         /// The complement of a minimum that the step looks for, so that 0 means none.
         complement_of_minimum: SharedCounter,
         /// What the step did, by `STAT_` constant.
-        totals: [SharedCounter; 8],
+        totals: [SharedCounter; 10],
     }
 
     /// A step as every block knows it before it begins.
@@ -317,6 +325,23 @@ shared_struct! {
         total_discovered: u64,
         /// Steps up to the last that discovered a vertex.
         last_discovery: u64,
+        /// BFS: the level of the frontier. A level may take two steps: the heads of unvisited vertices first, then one that
+        /// finds the rest of the next level.
+        level: u64,
+        /// Number of the frontier's queues, 0 or 1; those of the next frontier are the others.
+        queue: u64,
+        /// Entries that the vertex queue of the next frontier has from an earlier step of this level.
+        carried_vertices: u64,
+        /// The same of its segment queue.
+        carried_continuations: u64,
+        /// Vertices of the next frontier that an earlier step of this level found.
+        carried_frontier: u64,
+        /// Edges that leave these.
+        carried_edges: u64,
+        /// Pages fetched up to now, as far as they may still be resident.
+        fetched_pages: u64,
+        /// 1 if the heads have been read and stayed resident.
+        heads_resident: u64,
         /// 1 if the step is so small that one block does it, while the others wait.
         by_one_block: u64,
         /// 1 if there is no such step: the run is over.
@@ -395,6 +420,17 @@ shared_struct! {
         depth_limit: u32,
         /// The vertex that ends the search; `u32::MAX` if none.
         target: u32,
+        /// The edges into each vertex, which bottom-up steps look at: the graph itself if every edge has its reverse. Without
+        /// heads there are no bottom-up steps.
+        incoming: GraphView,
+        /// Bytes of a page if edges come over the link; 0 if all are where kernels run.
+        fetch_bytes: u64,
+        /// Pages of all arrays.
+        num_pages: u64,
+        /// Frames that they share.
+        num_frames: u64,
+        /// 1 if heads that were read stay resident.
+        heads_stay: u64,
     }
 
     /// Single-source shortest paths.

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::BfsArgs;
+use gpuvm_kernels::layout::{BfsArgs, GraphView};
 
 use crate::answer::{Level, NO_PARENT, UNREACHED};
 use crate::engine::PreparedGraph;
@@ -37,8 +37,9 @@ pub struct BfsResult {
 }
 
 impl PreparedGraph {
-    /// Level of every vertex: the fewest edges on a path from `source`. Level by level, each edge of the frontier
-    /// looked at once.
+    /// Level of every vertex: the fewest edges on a path from `source`. Level by level: the frontier looks at its edges, or
+    /// where every edge has its reverse and no parents are asked for, unvisited vertices look for the frontier, whichever
+    /// is to fetch and look at less.
     ///
     /// # Errors
     /// [`Error::SourceOutOfRange`], [`Error::TargetOutOfRange`]; [`Error::NotPrepared`] if the workload was another;
@@ -73,6 +74,12 @@ impl PreparedGraph {
                 num_reachable: self.num_reachable,
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 target: options.target.unwrap_or(VertexId::MAX),
+                // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
+                incoming: if options.parents { GraphView::default() } else { traversal.graph },
+                fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
+                num_pages: self.plan.num_pages,
+                num_frames: self.plan.num_frames,
+                heads_stay: self.plan.heads_stay().into(),
             };
             let (end, steps) = self.run(&args, &traversal, self.first_step(&traversal, size, edges))?;
             stats.steps = steps;
