@@ -397,11 +397,8 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
-        let first = Step {
-            fetched_pages: self.fetched_pages,
-            heads_resident: self.heads_resident.into(),
-            ..first
-        };
+        let first =
+            Step { fetched_pages: self.fetched_pages, heads_resident: self.heads_resident.into(), ..first };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;

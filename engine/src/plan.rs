@@ -121,9 +121,7 @@ impl MemoryPlan {
         let (column_bytes, weights_bytes) = (m * 4, m * weight_bytes);
         let heads_per_vertex = workload.heads_per_vertex(csr, config);
         if !(heads_per_vertex == 0 || heads_per_vertex.is_power_of_two()) || heads_per_vertex > Heads::MOST {
-            return Err(
-                GraphError::HeadsPerVertex { per_vertex: heads_per_vertex, most: Heads::MOST }.into()
-            );
+            return Err(GraphError::HeadsPerVertex { per_vertex: heads_per_vertex, most: Heads::MOST }.into());
         }
         let head_bytes = match heads_per_vertex {
             0 => 0,

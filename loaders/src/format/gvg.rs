@@ -187,7 +187,9 @@ pub(crate) fn open(
         .map_err(|source| LoadError::Graph { path: path.to_owned(), source })?;
     if let Some(heads) = sections.of_any_length::<u32>(HEADS)? {
         csr = csr.with_kept_heads(heads).map_err(|error| in_section(HEADS, path, &error))?;
-        if options.verify_file && let Some(heads) = csr.heads() {
+        if options.verify_file
+            && let Some(heads) = csr.heads()
+        {
             let checked = heads.check(csr.row_offsets(), csr.column_indices());
             checked.map_err(|error| in_section(HEADS, path, &error))?;
         }
