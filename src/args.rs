@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
-use gpuvm_engine::graph::Heads;
+use gpuvm_engine::graph::{Csr, Heads, Order};
 use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::{Format, WeightRule};
 
@@ -204,6 +204,9 @@ pub struct RunArgs {
     /// grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
+    /// Order of the rows in memory, as for `convert`; that of the file if not given
+    #[arg(long, help_heading = "Graph")]
+    pub order: Option<OrderArg>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -275,6 +278,10 @@ pub struct LoadArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "File")]
 pub struct LayoutArgs {
+    /// Order of the rows in the file: as in the input (natural), by falling degree, or by degree if a few vertices have most
+    /// of the edges (auto). Vertices keep their ids whatever the order
+    #[arg(long, default_value = "auto")]
+    pub order: OrderArg,
     /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
     /// those that the graph has, or else 2, if not given. Undirected graphs only
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
@@ -362,6 +369,24 @@ pub enum AccessArg {
     Resident,
     Managed,
     ManagedReadMostly,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderArg {
+    Auto,
+    Natural,
+    Degree,
+}
+
+impl OrderArg {
+    /// What it means for a graph.
+    pub fn of(self, csr: &Csr) -> Order {
+        match self {
+            Self::Auto => csr.suitable_order(),
+            Self::Natural => Order::Natural,
+            Self::Degree => Order::Degree,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

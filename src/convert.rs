@@ -69,6 +69,8 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
 /// The graph as its file is to hold it.
 fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
     let LoadedGraph { csr, summary } = graph;
+    let order = layout.order.of(&csr);
+    let csr = csr.in_order(order)?;
     let heads = match layout.heads {
         _ if !csr.is_symmetric() => 0,
         Some(heads) => heads,

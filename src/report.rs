@@ -73,6 +73,8 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
+    pub order: &'static str,
     /// 0 for none.
     pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +91,7 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            order: if csr.permutation().is_some() { "degree" } else { "natural" },
             heads_per_vertex: csr.heads().map_or(0, Heads::per_vertex),
             cache,
             summary,
@@ -256,7 +259,7 @@ impl Run {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
-            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
         let edges_traversed = edges_of_reached.min(stats.edges());
         let (reached, farthest) = match answer {
             Answer::Bfs(found) => (Some(found.reached), farthest(answer)),
@@ -264,7 +267,7 @@ impl Run {
             Answer::Components(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
-        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
             source: answer.source(),
             reached,

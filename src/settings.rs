@@ -10,7 +10,7 @@ use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PolicyArg, RunArgs, SearchArgs,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, OrderArg, PolicyArg, RunArgs, SearchArgs,
     SourceArg, SsspArgs, VariantArg, VertexArg,
 };
 
@@ -21,6 +21,7 @@ pub struct RunSettings {
     pub graph: PathBuf,
     pub load: LoadOptions,
     pub cache_dir: Option<PathBuf>,
+    pub order: Option<OrderArg>,
     pub config: EngineConfig,
     pub search: Option<SearchArgs>,
     pub output: Option<PathBuf>,
@@ -94,6 +95,7 @@ impl RunSettings {
             graph: run.graph,
             load: load_options(&run.load, weights),
             cache_dir: run.load.cache_dir,
+            order: run.order,
             config: engine_config(&run.device),
             search,
             output: run.output,
@@ -255,7 +257,8 @@ fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
 
 /// `count` vertices with outgoing edges, no two the same, each as likely as any other; the same for the same seed.
 fn random_sources(csr: &Csr, count: u64, seed: u64) -> Result<Vec<VertexId>> {
-    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(u) > 0);
+    let with_edges =
+        || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(csr.row_of(u)) > 0);
     let available = with_edges().count() as u64;
     if count > available {
         bail!(

@@ -131,6 +131,8 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    /// The vertices that rows are of, where rows are in another order and parents are to be found.
+    pub(crate) original_ids: DeviceArray<VertexId>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
     /// Pages fetched since all were absent: more than are resident once some had to leave.
@@ -230,6 +232,10 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
+                Some(permutation) => DeviceArray::copied(&device, "original ids", permutation.original_ids())?,
+                None => DeviceArray::zeroed(&device, "original ids", 0)?,
+            },
             num_reachable,
             fetched_pages: 0,
             heads_resident: false,
@@ -267,6 +273,14 @@ impl PreparedGraph {
         match &mut self.edges {
             Edges::Paged { table, .. } => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// What kernels found, an entry a row, by the ids of vertices.
+    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
+        match self.csr().permutation() {
+            Some(permutation) => permutation.by_vertex(&by_row),
+            None => by_row,
         }
     }
 

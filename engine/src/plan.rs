@@ -148,6 +148,9 @@ impl MemoryPlan {
         }
         if workload.parents {
             add("parents", n * 4);
+            if csr.permutation().is_some() {
+                add("original ids", n * 4);
+            }
         }
         if workload.connected_components {
             add("labels", n * 4);

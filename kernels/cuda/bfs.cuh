@@ -14,19 +14,20 @@ constexpr u32 kUnreached = ~u32(0);
 struct BfsVisitor {
   u32* levels;
   u32* parents;  // null if not asked for
+  const u32* original_ids;  // by which parents are called; null where rows are vertices
   u32 level;     // of this step's frontier
   bool exchanges_first;  // few edges: what a visit finds out by its exchange need not be looked up before
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&levels[u]) == level; }
-  GPUVM_DEVICE u64 begin(u32) const { return 0; }
+  GPUVM_DEVICE u64 begin(u32 u) const { return parents != nullptr && original_ids != nullptr ? original_ids[u] : u; }
 
   GPUVM_DEVICE u64 look(u32, u32 v) const { return exchanges_first ? kUnreached : load_relaxed(&levels[v]); }
 
-  GPUVM_DEVICE bool visit(u32 u, u64&, u32 v, u64 seen, const EdgeRun&, u64) const {
+  GPUVM_DEVICE bool visit(u32, u64& id, u32 v, u64 seen, const EdgeRun&, u64) const {
     if (seen == kUnreached) seen = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);
     const bool found = seen == kUnreached;
     // Every edge into the next level offers its parent; the smallest id stays, so that runs agree.
-    if (parents != nullptr && (found || seen == level + 1)) min_relaxed(&parents[v], u);
+    if (parents != nullptr && (found || seen == level + 1)) min_relaxed(&parents[v], u32(id));
     return found;
   }
 };
@@ -264,7 +265,8 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
             break;
           default:
             traverse<UnitWeight>(warp, args.traversal, view,
-                                 BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.level),
+                                 BfsVisitor{levels, pointer<u32>(args.parents),
+                                            pointer<const u32>(args.original_ids), u32(view.step.level),
                                             view.step.by_one_block != 0});
         }
       },

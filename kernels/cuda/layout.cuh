@@ -232,6 +232,7 @@ struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
+  u64 original_ids;
   u64 num_reachable;
   u32 depth_limit;
   u32 target;
@@ -257,6 +258,7 @@ struct SsspParentsArgs {
   u64 parents;
   u32 source;
   u32 reserved;
+  u64 original_ids;
 };
 
 struct ComponentsArgs {

@@ -416,6 +416,8 @@ shared_struct! {
         levels: u64,
         /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
         parents: u64,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
         /// Vertices that may be reached at most, with the source: the search ends when it has found so many.
         num_reachable: u64,
         /// The last level.
@@ -463,6 +465,8 @@ shared_struct! {
         source: u32,
         /// Not used.
         reserved: u32,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
     }
 
     /// Connected components.

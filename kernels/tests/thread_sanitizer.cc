@@ -212,7 +212,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     on_threads(num_threads, kernel);
   };
   levels[7] = 0;
-  with_queues(0, [&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), n + 1, kUnreached, kUnreached}); });
+  with_queues(0, [&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), 0, n + 1, kUnreached, kUnreached}); });
   distances[7] = 0;
   stamps[7] = 1;
   constexpr u64 kDelta = 3;  // distances are larger, so there are several buckets

@@ -56,13 +56,16 @@ impl PreparedGraph {
         let started = Instant::now();
         const { assert!(UNREACHED == u32::MAX && NO_PARENT == u32::MAX) };
         self.levels.fill(0xFF)?;
-        self.levels.write(source as usize, &[0])?;
+        let csr = self.graph.csr();
+        let row = csr.row_of(source);
+        let target = options.target.map(|target| csr.row_of(target));
+        self.levels.write(row as usize, &[0])?;
         if options.parents {
             self.parents.fill(0xFF)?;
         }
         let csr = self.graph.csr();
-        let edges = csr.out_degree(source);
-        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source)?;
+        let edges = csr.out_degree(row);
+        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), row)?;
         let (mut reached, mut max_level) = (1, 0);
         let mut stats = RunStats::default();
         if edges > 0 && options.depth_limit != Some(0) && options.target != Some(source) {
@@ -73,7 +76,8 @@ impl PreparedGraph {
                 parents: if options.parents { self.parents.address() } else { 0 },
                 num_reachable: self.num_reachable,
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
-                target: options.target.unwrap_or(VertexId::MAX),
+                original_ids: self.original_ids.address(),
+                target: target.unwrap_or(VertexId::MAX),
                 // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
                 incoming: if options.parents { GraphView::default() } else { traversal.graph },
                 fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
@@ -86,8 +90,11 @@ impl PreparedGraph {
             reached += end.total_discovered;
             max_level = end.last_discovery as Level;
         }
-        let levels = self.levels.to_vec()?;
-        let parents = if options.parents { Some(self.parents.to_vec()?) } else { None };
+        let levels = self.by_vertex(self.levels.to_vec()?);
+        let parents = match options.parents {
+            true => Some(self.by_vertex(self.parents.to_vec()?)),
+            false => None,
+        };
         stats.seconds = started.elapsed().as_secs_f64();
         Ok(BfsResult { source, levels, parents, reached, max_level, stats })
     }
