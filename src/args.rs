@@ -335,6 +335,9 @@ pub struct DeviceArgs {
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
+    /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
+    #[arg(long, default_value = "auto")]
+    pub direction: DirectionArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
@@ -401,6 +404,13 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionArg {
+    Auto,
+    Push,
+    Pull,
 }
 
 /// The width of a bucket; `None` for `auto`.

@@ -120,6 +120,18 @@ named_choice! {
     }
 }
 
+named_choice! {
+    /// Who looks for whom in the steps of BFS; without parents, where every edge has its reverse. Elsewhere all push.
+    Directions {
+        /// Whichever is to fetch and look at less, step by step.
+        Auto = "auto",
+        /// The frontier's vertices look at their edges.
+        Push = "push",
+        /// Unvisited vertices look for the frontier, in every step but the first.
+        Pull = "pull",
+    }
+}
+
 /// Where kernels run: `cpu`, or `cuda:N`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -193,6 +205,8 @@ pub struct EngineConfig {
     pub variant: Variant,
     /// Which page leaves when a frame is needed.
     pub policy: Policy,
+    /// Who looks for whom in BFS.
+    pub directions: Directions,
     /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none and the workload uses
     /// them; 0 to use none, even if the graph has them.
     pub heads: u32,
@@ -215,6 +229,7 @@ impl Default for EngineConfig {
             page_size: PageSize::default(),
             variant: Variant::Balanced,
             policy: Policy::PinnedShare,
+            directions: Directions::Auto,
             heads: Heads::DEFAULT,
             chunk_edges: None,
             // A page from a slow network file may take seconds.

@@ -233,7 +233,9 @@ impl PreparedGraph {
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
             original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
-                Some(permutation) => DeviceArray::copied(&device, "original ids", permutation.original_ids())?,
+                Some(permutation) => {
+                    DeviceArray::copied(&device, "original ids", permutation.original_ids())?
+                }
                 None => DeviceArray::zeroed(&device, "original ids", 0)?,
             },
             num_reachable,

@@ -54,7 +54,7 @@ pub mod verify;
 
 pub use algorithm::{BfsOptions, BfsResult, ComponentsResult, SsspOptions, SsspResult};
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
-pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, Variant};
+pub use config::{Access, DeviceKind, Directions, EngineConfig, PageSize, Policy, Variant};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};

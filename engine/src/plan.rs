@@ -4,7 +4,7 @@
 use gpuvm_kernels::layout::{LoopState, StepRecord};
 use serde::Serialize;
 
-use crate::config::{Access, EngineConfig, PageSize, Policy, Variant};
+use crate::config::{Access, Directions, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
 use crate::error::{Error, GraphError};
 use crate::graph::{Csr, Heads, num_head_vertices};
@@ -34,7 +34,7 @@ impl Workload {
     /// Heads of a vertex that a run on `csr` uses: those that the graph has, or else what `config` has made; 0 for none.
     /// They serve where every edge has its reverse, and not the naive variant, which is the paper's.
     pub(crate) fn heads_per_vertex(self, csr: &Csr, config: &EngineConfig) -> u32 {
-        let wanted = (self.bfs || self.connected_components)
+        let wanted = (self.bfs && config.directions != Directions::Push || self.connected_components)
             && csr.is_symmetric()
             && csr.num_edges() > 0
             && config.variant == Variant::Balanced;

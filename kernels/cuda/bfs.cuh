@@ -234,8 +234,8 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
     rest.carried_edges = next.frontier_edges;
     rest.carried_vertices = next.num_vertices;
     rest.carried_continuations = next.num_continuations;
-    rest.scan = cost_of_push(args, rest) <= cost_of_tails(args, rest, counters) ? scan_of_frontier(args.traversal, rest)
-                                                                               : kScanTails;
+    const bool pulls = args.always_pulls || cost_of_tails(args, rest, counters) < cost_of_push(args, rest);
+    rest.scan = pulls ? kScanTails : scan_of_frontier(args.traversal, rest);
     next = rest;
     return true;
   }
@@ -244,8 +244,9 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
   if (next.frontier_edges == 0 || next.level >= args.depth_limit ||
       (args.target != kUnreached && load_relaxed(&pointer<const u32>(args.levels)[args.target]) <= next.level))
     return false;
-  // Heads that stay will be wanted sooner or later: they are tried as soon as a push costs as much.
-  if (args.incoming.num_head_vertices != 0 && cost_of_push(args, next) > cost_of_heads(args, next))
+  // Heads are tried as soon as a push costs more. They may settle little; but those that stay are wanted sooner or later.
+  if (args.incoming.num_head_vertices != 0 &&
+      (args.always_pulls || cost_of_heads(args, next) < cost_of_push(args, next)))
     next.scan = kScanHeads;
   return true;
 }

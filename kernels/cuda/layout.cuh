@@ -237,6 +237,7 @@ struct BfsArgs {
   u32 depth_limit;
   u32 target;
   GraphView incoming;
+  u64 always_pulls;
   u64 fetch_bytes;
   u64 num_pages;
   u64 num_frames;

@@ -427,6 +427,8 @@ shared_struct! {
         /// The edges into each vertex, which bottom-up steps look at: the graph itself if every edge has its reverse. Without
         /// heads there are no bottom-up steps.
         incoming: GraphView,
+        /// 1 if every step but the first pulls, where there are heads.
+        always_pulls: u64,
         /// Bytes of a page if edges come over the link; 0 if all are where kernels run.
         fetch_bytes: u64,
         /// Pages of all arrays.

@@ -3,6 +3,7 @@ use std::time::Instant;
 use gpuvm_kernels::layout::{BfsArgs, GraphView};
 
 use crate::answer::{Level, NO_PARENT, UNREACHED};
+use crate::config::Directions;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::graph::VertexId;
@@ -79,7 +80,11 @@ impl PreparedGraph {
                 original_ids: self.original_ids.address(),
                 target: target.unwrap_or(VertexId::MAX),
                 // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
-                incoming: if options.parents { GraphView::default() } else { traversal.graph },
+                incoming: match options.parents || self.config.directions == Directions::Push {
+                    true => GraphView::default(),
+                    false => traversal.graph,
+                },
+                always_pulls: (self.config.directions == Directions::Pull).into(),
                 fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
                 num_pages: self.plan.num_pages,
                 num_frames: self.plan.num_frames,

@@ -218,7 +218,8 @@ impl Csr {
             weights,
             self.symmetric,
         )?;
-        Ok(Self { heads: self.heads.clone(), permutation: self.permutation.clone(), ..csr }.with_hashes_stored())
+        Ok(Self { heads: self.heads.clone(), permutation: self.permutation.clone(), ..csr }
+            .with_hashes_stored())
     }
 
     /// Number of edges that leave `u`.

@@ -265,12 +265,16 @@ mod tests {
         let star = |leaves: u32| {
             let offsets = std::iter::once(0).chain((0..=leaves).map(|i| u64::from(leaves + i)));
             let columns = (1..=leaves).chain((0..leaves).map(|_| 0));
-            Csr::new(offsets.collect::<Vec<_>>(), columns.collect::<Vec<_>>(), Weights::Unit, true).expect("valid")
+            Csr::new(offsets.collect::<Vec<_>>(), columns.collect::<Vec<_>>(), Weights::Unit, true)
+                .expect("valid")
         };
         // The mean is just below 2.
         assert_eq!(star(17).suitable_order(), Order::Degree);
         assert_eq!(star(16).suitable_order(), Order::Natural);
-        assert_eq!(Csr::new(vec![0, 0], vec![], Weights::Unit, true).expect("valid").suitable_order(), Order::Natural);
+        assert_eq!(
+            Csr::new(vec![0, 0], vec![], Weights::Unit, true).expect("valid").suitable_order(),
+            Order::Natural
+        );
     }
 
     #[test]
