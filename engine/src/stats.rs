@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_HEADS, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord};
+use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_HEADS, SCAN_LINES, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord};
 use serde::Serialize;
 
 use crate::plan::MAX_RECORDS;
@@ -34,6 +34,8 @@ pub enum Scan {
     Heads,
     /// A warp a segment, over the rows of unvisited vertices beyond their heads.
     Tails,
+    /// A lane a row, the same rows, straight from host memory where their page is not resident.
+    Lines,
 }
 
 impl Scan {
@@ -46,6 +48,7 @@ impl Scan {
             Self::Vertices => "vertices",
             Self::Heads => "heads",
             Self::Tails => "tails",
+            Self::Lines => "lines",
         }
     }
 }
@@ -132,7 +135,7 @@ impl From<&StepRecord> for StepStats {
             frontier: record.frontier,
             edges: record.edges,
             direction: match record.scan {
-                SCAN_HEADS | SCAN_TAILS => Direction::Pull,
+                SCAN_HEADS | SCAN_TAILS | SCAN_LINES => Direction::Pull,
                 _ => Direction::Push,
             },
             scan: match record.scan {
@@ -141,6 +144,7 @@ impl From<&StepRecord> for StepStats {
                 SCAN_SEGMENTS => Scan::Segments,
                 SCAN_HEADS => Scan::Heads,
                 SCAN_TAILS => Scan::Tails,
+                SCAN_LINES => Scan::Lines,
                 _ => Scan::Vertices,
             },
             paging: PagingStats {

@@ -97,7 +97,7 @@ GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& vi
   const FrontierSearch search = search_of_step(args, view);
   const u64 num_heads = u64(1) << graph.heads_shift;
   const u32 page_shift = graph.page_edges_shift;
-  u64 looked = 0, waiting_edges = 0, waiting_pages = 0, last_page = kNoPage;
+  u64 looked = 0, waiting_edges = 0, waiting_pages = 0, waiting_vertices = 0, last_page = kNoPage;
   for_each_heads(
       warp, args.traversal, graph, view, [&](u32 v) { return load_relaxed(&levels[v]) == kUnreached; },
       [&](u32 v, bool wanted, const u32* heads) {
@@ -118,6 +118,7 @@ GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& vi
         const u64 of_lane_below = warp.read_lane(my_last, below != 0 ? highest_bit(below) : 0);
         const u64 before = below != 0 ? of_lane_below : last_page;
         if (waits) {
+          ++waiting_vertices;
           waiting_edges += degree - num_heads;
           waiting_pages += my_last - my_first + (before == my_first ? 0 : 1);
         }
@@ -126,11 +127,13 @@ GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& vi
   looked = warp.sum(looked);
   waiting_edges = warp.sum(waiting_edges);
   waiting_pages = warp.sum(waiting_pages);
+  waiting_vertices = warp.sum(waiting_vertices);
   if (!warp.leads()) return;
   warp.stats.edges += looked;
   if (waiting_edges == 0) return;
   add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
   add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+  add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, waiting_vertices);
 }
 
 // Bottom-up over the edges beyond the heads, of vertices that are still unvisited: all segments in address order, so that
@@ -183,6 +186,51 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
   if (warp.leads()) warp.stats.edges += looked;
 }
 
+// The same where few vertices wait: a lane a row. Of a page that is resident it reads the row's part there; the rest, or all,
+// it reads from host memory, a line or two, and no page is fetched for them.
+GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& view) {
+  constexpr u64 kLineBytes = 128;
+  u32* levels = pointer<u32>(args.levels);
+  const GraphView& graph = args.incoming;
+  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const PagedEdges<UnitWeight> edges(args.traversal, graph, kScanLines);
+  const u32* host = pointer<const u32>(graph.columns.address);
+  const FrontierSearch search = search_of_step(args, view);
+  const u64 num_heads = u64(1) << graph.heads_shift;
+  u64 looked = 0, hits = 0, bytes = 0;
+  for_each_vertex(warp, view, [&](u32 v, bool exists) {
+    bool found = false;
+    if (exists && load_relaxed(&levels[v]) == kUnreached) {
+      u64 begin = row_offsets[v] + num_heads;
+      const u64 end = row_offsets[v + 1];
+      const EdgeRun run = begin < end ? edges.try_acquire(begin) : EdgeRun{nullptr, nullptr};
+      if (run.columns != nullptr) {
+        const u64 page_end = smaller(((begin >> graph.page_edges_shift) + 1) << graph.page_edges_shift, end);
+        found = search.among(run.columns, begin, page_end - begin, looked);
+        edges.release_lane(begin);
+        ++hits;
+        begin = page_end;
+      }
+      if (!found && begin < end) {
+        const u64 before = looked;
+        found = search.among(host + begin, begin, end - begin, looked);
+        const u64 last = begin + (looked - before) - 1;
+        bytes += (last * sizeof(u32) / kLineBytes - begin * sizeof(u32) / kLineBytes + 1) * kLineBytes;
+      }
+      if (found) store_relaxed(&levels[v], search.level + 1);
+    }
+    push(warp, found, v);
+    make_room(warp, view);
+  });
+  looked = warp.sum(looked);
+  hits = warp.sum(hits);
+  bytes = warp.sum(bytes);
+  if (!warp.leads()) return;
+  warp.stats.edges += looked;
+  warp.stats.hits += hits;
+  warp.stats.bytes_in += bytes;
+}
+
 // What a step costs, in edges: those it looks at, and the bytes it is to fetch, two an edge, which a link moves about as
 // fast as a GPU visits edges.
 constexpr u64 kBytesOfAnEdge = 2;
@@ -217,6 +265,25 @@ GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const Step
   return edges / 2 + args.incoming.num_head_vertices / 4 + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
 }
 
+// The same rows by lines, at most two for most: a line from a random place takes the link as long as 1.2 KB of pages do.
+GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  constexpr u64 kLineCost = 1240;
+  const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
+  const u64 lines = 3 * load_relaxed(&counters->totals[kStatWaitingVertices].value) / 2;
+  const u64 bytes = bytes_to_fetch(args, step, lines) / args.fetch_bytes * kLineCost;
+  return edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
+}
+
+// How the rest of a level is found, once the heads are read.
+GPUVM_DEVICE u64 scan_of_rest(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  const u64 tails = cost_of_tails(args, step, counters);
+  if (args.incoming.paged && args.host_is_mapped) {
+    const u64 lines = cost_of_lines(args, step, counters);
+    if (lines < tails && (args.always_pulls || lines < cost_of_push(args, step))) return kScanLines;
+  }
+  return args.always_pulls || tails < cost_of_push(args, step) ? kScanTails : scan_of_frontier(args.traversal, step);
+}
+
 // Whether there is a step after `done`; `next` is the one that pushes the next level, or becomes another.
 GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& done, const StepCounters* counters) {
   next.last_discovery = next.total_discovered == done.total_discovered ? done.last_discovery : done.level + 1;
@@ -234,8 +301,7 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
     rest.carried_edges = next.frontier_edges;
     rest.carried_vertices = next.num_vertices;
     rest.carried_continuations = next.num_continuations;
-    const bool pulls = args.always_pulls || cost_of_tails(args, rest, counters) < cost_of_push(args, rest);
-    rest.scan = pulls ? kScanTails : scan_of_frontier(args.traversal, rest);
+    rest.scan = scan_of_rest(args, rest, counters);
     next = rest;
     return true;
   }
@@ -258,6 +324,7 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
       [&](Warp& warp, const StepView& view) {
         switch (view.step.scan) {
           case kScanHeads: pull_heads(warp, args, view); break;
+          case kScanLines: pull_lines(warp, args, view); break;
           case kScanTails:
             if (args.incoming.paged)
               pull_tails(warp, args, view, PagedEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));

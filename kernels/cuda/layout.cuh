@@ -49,6 +49,8 @@ constexpr u64 kPageReferenceMask = u64(0xFFFFFF) << 32;
 constexpr u64 kPageFrameMask = 0xFFFFFFFF;
 
 constexpr u64 kPageTableEvicts = 1;
+constexpr u64 kPageTableQueues = 2;
+constexpr u64 kMaxRegions = 4;
 constexpr u64 kEvictionFifo = 0;
 constexpr u64 kEvictionClock = 1;
 constexpr u64 kNoPage = ~u64(0);
@@ -58,6 +60,12 @@ constexpr u64 kErrorNoFreeFrame = 2;
 constexpr u64 kErrorColumnOutOfRange = 3;
 constexpr u64 kErrorCancelled = 4;
 constexpr u64 kErrorElementOutOfRange = 5;
+constexpr u64 kErrorStuckRequest = 6;
+constexpr u64 kErrorFailedRequest = 7;
+constexpr u64 kErrorNicsLost = 8;
+constexpr u64 kRequestFrameShift = 32;
+constexpr u64 kRequestPairShift = 16;
+constexpr u64 kRequestNicShift = 8;
 
 constexpr u64 kWeightUnit = 0;
 constexpr u64 kWeightHash = 1;
@@ -77,6 +85,7 @@ constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
 constexpr u64 kScanHeads = 4;
 constexpr u64 kScanTails = 5;
+constexpr u64 kScanLines = 6;
 
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
@@ -88,6 +97,7 @@ constexpr u64 kStatEvictions = 6;
 constexpr u64 kStatBytesIn = 7;
 constexpr u64 kStatWaitingEdges = 8;
 constexpr u64 kStatWaitingPages = 9;
+constexpr u64 kStatWaitingVertices = 10;
 
 struct ErrorSlot {
   u32 code;
@@ -111,6 +121,12 @@ struct FramePoolView {
   u32 policy;
   u32 num_kept;
   u64 first_kept_page;
+};
+
+struct FrameRing {
+  u64 hand;
+  u64 reserved[15];
+  u64 queues;
 };
 
 struct ArrayView {
@@ -166,12 +182,54 @@ struct SharedCounter {
   u64 reserved[15];
 };
 
+struct QueuePair {
+  u64 send_queue;
+  u64 completion_queue;
+  u64 doorbell_record;
+  u64 doorbell;
+  u64 slots;
+  u32 number;
+  u32 send_shift;
+  u32 completion_shift;
+  u32 reserved_word;
+  u64 reserved[9];
+  SharedCounter posted;
+  SharedCounter written;
+  SharedCounter rung;
+  SharedCounter holder;
+  SharedCounter doorbells;
+};
+
+struct RemoteRegion {
+  u64 first_page;
+  u64 address;
+  u64 size_bytes;
+};
+
+struct NicView {
+  u32 local_key;
+  u32 lost;
+  u32 remote_keys[4];
+};
+
+struct QueueSet {
+  u64 pairs;
+  u64 nics;
+  u64 frames;
+  u64 frames_bytes;
+  RemoteRegion regions[4];
+  u32 num_regions;
+  u32 num_nics;
+  u32 pairs_per_nic;
+  u32 fault_batch;
+};
+
 struct StepCounters {
   SharedCounter cursor;
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
-  SharedCounter totals[10];
+  SharedCounter totals[11];
 };
 
 struct Step {
@@ -238,6 +296,7 @@ struct BfsArgs {
   u32 target;
   GraphView incoming;
   u64 always_pulls;
+  u64 host_is_mapped;
   u64 fetch_bytes;
   u64 num_pages;
   u64 num_frames;

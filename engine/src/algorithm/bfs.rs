@@ -3,7 +3,7 @@ use std::time::Instant;
 use gpuvm_kernels::layout::{BfsArgs, GraphView};
 
 use crate::answer::{Level, NO_PARENT, UNREACHED};
-use crate::config::Directions;
+use crate::config::{Directions, TransportKind};
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::graph::VertexId;
@@ -85,6 +85,7 @@ impl PreparedGraph {
                     false => traversal.graph,
                 },
                 always_pulls: (self.config.directions == Directions::Pull).into(),
+                host_is_mapped: (self.config.transport.kind == TransportKind::Direct).into(),
                 fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
                 num_pages: self.plan.num_pages,
                 num_frames: self.plan.num_frames,
