@@ -39,9 +39,7 @@ const ALGORITHMS: [(&str, Workload, RunAlgorithm); 3] = [
 fn sources(csr: &Csr, count: u64) -> Vec<VertexId> {
     let n = csr.num_vertices();
     let has_edges = |&v: &VertexId| csr.out_degree(csr.row_of(v)) > 0;
-    (0..count)
-        .filter_map(|i| (i * n / count..n).map(|v| v as VertexId).find(has_edges))
-        .collect()
+    (0..count).filter_map(|i| (i * n / count..n).map(|v| v as VertexId).find(has_edges)).collect()
 }
 
 fn main() {
@@ -94,7 +92,8 @@ fn main() {
                 continue;
             }
         };
-        let bytes = if workload.sssp { column_bytes + csr.weights().as_bytes().len() as u64 } else { column_bytes };
+        let bytes =
+            if workload.sssp { column_bytes + csr.weights().as_bytes().len() as u64 } else { column_bytes };
         let sorted_shares = |mut runs: Vec<u64>| {
             runs.sort_unstable();
             runs.into_iter().map(|fetched| 100.0 * fetched as f64 / bytes as f64).collect::<Vec<_>>()

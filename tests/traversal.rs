@@ -63,14 +63,11 @@ fn through_the_page_table(
 ) {
     let (mut total, mut num_settings, mut pages) = (PagingStats::default(), 0, 0);
     let by_degree = csr.clone().in_order(Order::Degree).expect("fits");
-    let settings = settings(csr, workload).into_iter().enumerate().flat_map(|(i, config)| {
-        let directions = Directions::ALL[(i + i / 3) % 3];
-        let natural = (EngineConfig { directions, ..config.clone() }, csr);
-        let directions = Directions::ALL[(i + i / 9) % 3];
-        // The ids of the rows, where parents are asked for.
-        let gpu_mem = config.gpu_mem.map(|bytes| bytes + 4 * csr.num_vertices());
-        let ordered = (EngineConfig { directions, gpu_mem, ..config }, &by_degree);
-        if (i + 2 * (i / 3)) % 3 == 0 { vec![natural, ordered] } else { vec![natural] }
+    let natural = settings(csr, workload).into_iter().map(|config| (config, csr)).enumerate();
+    let ordered = settings(&by_degree, workload).into_iter().map(|config| (config, &by_degree)).enumerate();
+    let settings = natural.chain(ordered.filter(|(i, _)| (i + 2 * (i / 3)) % 3 == 0));
+    let settings = settings.map(|(i, (config, csr))| {
+        (EngineConfig { directions: Directions::ALL[(i + i / 9) % 3], ..config }, csr)
     });
     for (config, csr) in settings {
         let engine = Engine::new(config.clone()).expect("valid settings");

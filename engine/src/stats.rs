@@ -3,7 +3,9 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_HEADS, SCAN_LINES, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord};
+use gpuvm_kernels::layout::{
+    SCAN_CHUNKS, SCAN_HEADS, SCAN_LINES, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord,
+};
 use serde::Serialize;
 
 use crate::plan::MAX_RECORDS;
