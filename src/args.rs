@@ -283,7 +283,7 @@ pub struct LayoutArgs {
     #[arg(long, default_value = "auto")]
     pub order: OrderArg,
     /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
-    /// those that the graph has, or else 2, if not given. Undirected graphs only
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Undirected graphs only
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
     pub heads: Option<u32>,
 }

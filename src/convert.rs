@@ -74,7 +74,7 @@ fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
     let heads = match layout.heads {
         _ if !csr.is_symmetric() => 0,
         Some(heads) => heads,
-        None => csr.heads().map_or(Heads::DEFAULT, Heads::per_vertex),
+        None => csr.heads().map_or_else(|| csr.suitable_heads(), Heads::per_vertex),
     };
     Ok(LoadedGraph { csr: csr.with_heads(heads)?, summary })
 }

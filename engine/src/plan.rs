@@ -41,7 +41,12 @@ impl Workload {
         match csr.heads() {
             _ if !wanted || config.heads == 0 => 0,
             Some(heads) => heads.per_vertex(),
-            None => config.heads,
+            None if config.directions == Directions::Pull
+                || Heads::are_few(csr.row_offsets(), config.heads) =>
+            {
+                config.heads
+            }
+            None => 0,
         }
     }
 }
