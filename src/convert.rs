@@ -6,10 +6,11 @@ use std::time::Instant;
 use anyhow::{Context, Error, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadError, write_gvg};
+use gpuvm_engine::graph::Heads;
+use gpuvm_loaders::{LoadError, LoadedGraph, write_gvg};
 use serde::Serialize;
 
-use crate::args::{ConvertArgs, GenerateArgs};
+use crate::args::{ConvertArgs, GenerateArgs, LayoutArgs};
 use crate::named::{self, Opened};
 use crate::output::{Draft, JsonSink, refuse_same_file};
 use crate::progress::Watch;
@@ -34,7 +35,8 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
-    let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    let mut opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    opened.graph = laid_out(opened.graph, &args.layout)?;
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
     let report = target.write("convert", &args.input, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
@@ -58,9 +60,23 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
         }
         (None, name) => bail!("{name} cannot be generated"),
     };
+    let graph = laid_out(graph, &args.layout)?;
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
     let report = target.write("generate", &name, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
+}
+
+/// The graph as its file is to hold it.
+fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
+    let LoadedGraph { csr, summary } = graph;
+    let order = layout.order.of(&csr);
+    let csr = csr.in_order(order)?;
+    let heads = match layout.heads {
+        _ if !csr.is_symmetric() => 0,
+        Some(heads) => heads,
+        None => csr.heads().map_or_else(|| csr.suitable_heads(), Heads::per_vertex),
+    };
+    Ok(LoadedGraph { csr: csr.with_heads(heads)?, summary })
 }
 
 /// A `.gvg` file that can be written and is not there yet.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
 use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
 use gpuvm_loaders::LoadSummary;
@@ -73,6 +73,10 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
+    pub order: &'static str,
+    /// 0 for none.
+    pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     #[serde(flatten)]
@@ -87,6 +91,8 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            order: if csr.permutation().is_some() { "degree" } else { "natural" },
+            heads_per_vertex: csr.heads().map_or(0, Heads::per_vertex),
             cache,
             summary,
         }
@@ -307,7 +313,7 @@ impl Run {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
-            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
         let edges_traversed = match answer {
             Answer::PageRank(_) => stats.edges(),
             _ => edges_of_reached.min(stats.edges()),
@@ -318,7 +324,7 @@ impl Run {
             Answer::Components(_) | Answer::PageRank(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
-        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
             source: answer.source(),
             reached,

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{LANES, paged, random_graph, symmetrized, with_least_budget};
-use gpuvm_engine::graph::{Csr, Weights};
+use common::{LANES, paged, random_graph, undirected, with_least_budget};
+use gpuvm_engine::graph::{Csr, Order, Weights};
 use gpuvm_engine::{
-    BfsOptions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph, SsspOptions, Variant, Workload,
-    reference, verify,
+    Access, BfsOptions, Directions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph,
+    SsspOptions, Variant, Workload, reference, verify,
 };
 use proptest::prelude::*;
 
@@ -45,6 +45,95 @@ proptest! {
     }
 
     #[test]
+    fn order_of_the_rows_and_direction_of_the_steps_change_no_answer(
+        csr in random_graph(), threads in 1_usize..5, heads_shift in 0_u32..4
+    ) {
+        let natural = undirected(&csr);
+        let source = csr.max_degree_vertex().expect("at least one vertex");
+        let levels = reference::bfs(&natural, source);
+        let distances = reference::sssp(&natural, source);
+        let labels = reference::connected_components(&natural);
+        let parent = |v: u32| {
+            let level = levels[v as usize];
+            let before = |&&u: &&u32| level != gpuvm_engine::UNREACHED && levels[u as usize] + 1 == level;
+            natural.neighbors(v).iter().filter(before).min().copied().unwrap_or(gpuvm_engine::NO_PARENT)
+        };
+        let parents: Vec<u32> = (0..natural.num_vertices() as u32).map(parent).collect();
+        for order in [Order::Natural, Order::Degree] {
+            let csr = natural.clone().in_order(order).expect("fits");
+            for &directions in Directions::ALL {
+                let lanes = LANES[threads % 2];
+                let config = EngineConfig {
+                    directions,
+                    heads: 1 << heads_shift,
+                    ..paged(Variant::Balanced, Policy::PinnedShare, threads, lanes)
+                };
+                let least = with_least_budget(config.clone(), &csr, Workload::ALL);
+                let some = EngineConfig { gpu_mem: least.gpu_mem.map(|bytes| bytes + 5 * 4200), ..config.clone() };
+                let resident = EngineConfig { access: Some(Access::Resident), ..config.clone() };
+                let configs = if heads_shift % 2 == 0 { [config, some] } else { [least, resident] };
+                for config in configs {
+                    let engine = Engine::new(config.clone()).expect("valid settings");
+                    let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                    let context = format!("{order:?} {config:?}");
+                    let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
+                    assert_eq!(answer.levels, levels, "{context}");
+                    let last = levels.iter().filter(|&&level| level != gpuvm_engine::UNREACHED).max();
+                    assert_eq!(Some(&answer.max_level), last, "{context}");
+                    let again = graph.bfs(source, &BfsOptions { parents: true, ..BfsOptions::default() });
+                    assert_eq!(again.expect("runs").parents, Some(parents.clone()), "{context}");
+                    let two = BfsOptions { depth_limit: Some(2), ..BfsOptions::default() };
+                    let near = levels.iter().map(|&level| if level > 2 { gpuvm_engine::UNREACHED } else { level });
+                    assert!(near.eq(graph.bfs(source, &two).expect("runs").levels), "{context}");
+                    let answer = graph.sssp(source, &SsspOptions { parents: true, ..SsspOptions::default() });
+                    let answer = answer.expect("runs");
+                    assert_eq!(answer.distances, distances, "{context}");
+                    let limit = verify::SsspLimit::default();
+                    verify::sssp(&csr, source, limit, &answer.distances, answer.parents.as_deref()).expect("certified");
+                    assert_eq!(graph.connected_components().expect("runs").labels, labels, "{context}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn searches_of_a_batch_find_the_levels_of_single_ones(
+        csr in random_graph(), threads in 1_usize..5, num_sources in 1_usize..140, both_ways in prop::bool::ANY,
+        depth_limit in prop::option::of(0_u32..4), seed in any::<u32>(),
+    ) {
+        let csr = if both_ways { undirected(&csr) } else { csr };
+        let n = csr.num_vertices() as u32;
+        // Some come twice.
+        let sources: Vec<u32> = (0..num_sources as u32).map(|i| seed.wrapping_add(i / 2 * 7) % n).collect();
+        let near = |level: u32| if level > depth_limit.unwrap_or(u32::MAX) { gpuvm_engine::UNREACHED } else { level };
+        let expected: Vec<Vec<u32>> = (sources.iter())
+            .map(|&source| reference::bfs(&csr, source).into_iter().map(near).collect())
+            .collect();
+        let workload = Workload { bfs_batch: true, ..Workload::NONE };
+        for order in [Order::Natural, Order::Degree] {
+            let csr = csr.clone().in_order(order).expect("fits");
+            for (i, &directions) in Directions::ALL.iter().enumerate() {
+                let variant = Variant::ALL[usize::from(i == 0 && num_sources % 2 == 0)];
+                let lanes = LANES[(threads + i) % 2];
+                let config = EngineConfig { directions, ..paged(variant, Policy::PinnedShare, threads, lanes) };
+                for config in [with_least_budget(config.clone(), &csr, workload), config] {
+                    let engine = Engine::new(config.clone()).expect("valid settings");
+                    let mut graph = engine.prepare(csr.clone(), workload).expect("the budget is enough");
+                    let found = graph.bfs_batch(&sources, depth_limit).expect("runs");
+                    let context = format!("{order:?} {config:?}");
+                    assert_eq!(found.runs.len(), num_sources.div_ceil(64), "{context}");
+                    for (i, levels) in expected.iter().enumerate() {
+                        assert_eq!(&found.levels(i), levels, "source {i}, {context}");
+                        let reached = levels.iter().filter(|&&level| level != gpuvm_engine::UNREACHED);
+                        assert_eq!(found.reached[i], reached.clone().count() as u64, "{context}");
+                        assert_eq!(Some(&found.max_levels[i]), reached.max(), "{context}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn sssp_gives_the_reference_distances_and_parents_that_certify(csr in random_graph(), threads in 1_usize..9) {
         let source = csr.max_degree_vertex().expect("at least one vertex");
         let expected = reference::sssp(&csr, source);
@@ -73,7 +162,7 @@ proptest! {
             verify::page_rank(&csr, &options, Some(answer.change), &answer.ranks).expect("certified");
         });
         // Edges handed out along rows and collected from rows carry the same.
-        let symmetric = symmetrized(&csr);
+        let symmetric = undirected(&csr);
         let directed = Csr::new(
             symmetric.row_offsets().clone(), symmetric.column_indices().clone(), Weights::Unit, false,
         ).expect("valid");

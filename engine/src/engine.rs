@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
-    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
-    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, BfsBatchArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs,
+    SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView,
+    WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -92,13 +92,13 @@ impl Engine {
 #[derive(Debug)]
 enum Edges {
     /// Where they lie in host memory.
-    InPlace { columns: PinnedArray, weights: PinnedArray },
+    InPlace { columns: PinnedArray, weights: PinnedArray, heads: PinnedArray },
     /// The same, but through frames.
-    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    Paged { columns: PinnedArray, weights: PinnedArray, heads: PinnedArray, table: Box<PageTable> },
     /// Copies on the device.
-    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
+    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8>, heads: DeviceArray<VertexId> },
     /// In the driver's unified memory.
-    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
+    Managed { columns: CudaMemory, weights: Option<CudaMemory>, heads: Option<CudaMemory> },
 }
 
 /// The row offsets that kernels read.
@@ -122,7 +122,7 @@ pub struct PreparedGraph {
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
     pub(crate) config: EngineConfig,
-    device: Device,
+    pub(crate) device: Device,
     error: Arc<ErrorSlot>,
     /// Held from launch to error slot, which the graphs of an engine share: a failure of one must not stop another,
     /// nor be taken by it. It also keeps two grids, whose warps wait for each other, off the same threads.
@@ -136,11 +136,21 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    /// Searches of a batch, a bit each: those that have reached a vertex, have it in their frontier, and find it next.
+    pub(crate) batch_seen: DeviceArray<u64>,
+    pub(crate) batch_frontier: DeviceArray<u64>,
+    pub(crate) batch_next: DeviceArray<u64>,
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
+    /// The vertices that rows are of, where rows are in another order and parents are to be found.
+    pub(crate) original_ids: DeviceArray<VertexId>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
+    /// Pages fetched since all were absent: more than are resident once some had to leave.
+    fetched_pages: u64,
+    /// Whether the heads have been read and stayed.
+    heads_resident: bool,
 }
 
 impl PreparedGraph {
@@ -152,57 +162,66 @@ impl PreparedGraph {
             check_weights(csr.weights())?;
         }
         load_kernels(&device, workload, csr.weights().weight_type())?;
-        let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
+        let graph = BalancedCsr::new(csr.with_heads(plan.heads_per_vertex)?, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
         let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
         let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
+        let host_heads: &[VertexId] = csr.heads().map_or(&[], |heads| heads.ids());
         let pinned = || -> Result<_, Error> {
             Ok((
                 PinnedArray::new(&device, "column indices", host_columns)?,
                 PinnedArray::new(&device, "weights", host_weights)?,
+                PinnedArray::new(&device, "heads", bytemuck::cast_slice(host_heads))?,
             ))
         };
         let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::InPlace { columns, weights }
+                let (columns, weights, heads) = pinned()?;
+                Edges::InPlace { columns, weights, heads }
             }
             (Access::Paged, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::Paged {
-                    columns,
-                    weights,
-                    table: Box::new(PageTable::new(
-                        &device,
-                        plan.num_pages,
-                        plan.num_frames as u32,
-                        plan.num_pinned_frames as u32,
-                        plan.page_size,
-                        config.policy,
-                    )?),
-                }
+                let (columns, weights, heads) = pinned()?;
+                let table = PageTable::new(
+                    &device,
+                    plan.num_pages,
+                    plan.num_frames as u32,
+                    plan.num_pinned_frames as u32,
+                    plan.page_size,
+                    config.policy,
+                )?;
+                // The heads are the last pages.
+                let kept = plan.num_pages - plan.num_head_frames..plan.num_pages;
+                Edges::Paged { columns, weights, heads, table: Box::new(table.with_kept_pages(kept)) }
             }
             (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
                 if !host_columns.is_empty() =>
             {
                 let managed =
                     |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
-                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
-                Edges::Managed { columns: managed(host_columns)?, weights }
+                let if_any = |bytes: &[u8]| match bytes {
+                    [] => Ok(None),
+                    bytes => managed(bytes).map(Some),
+                };
+                let (weights, heads) = (if_any(host_weights)?, if_any(bytemuck::cast_slice(host_heads))?);
+                Edges::Managed { columns: managed(host_columns)?, weights, heads }
             }
             _ => Edges::Resident {
                 columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
                 weights: DeviceArray::copied(&device, "weights", host_weights)?,
+                heads: DeviceArray::copied(&device, "heads", host_heads)?,
             },
         };
         let transport = match &mut edges {
-            Edges::Paged { columns, weights, table } => {
+            Edges::Paged { columns, weights, heads, table } => {
                 let (frames, frames_bytes) = table.frames();
                 let mut memory = transport::Memory::new(frames, frames_bytes);
                 let first_page = column_pages(csr, plan.page_size);
                 memory.add_array(0, columns.address(), host_columns.len() as u64);
                 memory.add_array(first_page, weights.address(), host_weights.len() as u64);
+                let head_bytes = size_of_val(host_heads) as u64;
+                let first_page = plan.num_pages - head_bytes.div_ceil(plan.page_size.bytes());
+                memory.add_array(first_page, heads.address(), head_bytes);
                 let opened = transport::open(&device, &config.transport, &memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
@@ -220,12 +239,12 @@ impl PreparedGraph {
         };
         // Where every edge has its reverse, a vertex without edges is reached by none. A search that has found all others
         // need not look at the edges of the last ones.
-        let num_reachable = match workload.bfs && csr.is_symmetric() {
+        let num_reachable = match (workload.bfs || workload.bfs_batch) && csr.is_symmetric() {
             true => csr.row_offsets().par_windows(2).filter(|row| row[0] != row[1]).count() as u64,
             false => csr.num_vertices(),
         };
         let vertices_if = |needed: bool| if needed { csr.num_vertices() } else { 0 };
-        let with_queues = balanced && (workload.bfs || workload.sssp);
+        let with_queues = balanced && (workload.bfs || workload.bfs_batch || workload.sssp);
         let segments = if with_queues { graph.num_segments() } else { 0 };
         let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
@@ -245,10 +264,21 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            batch_seen: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
+            batch_frontier: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
+            batch_next: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
+                Some(permutation) => {
+                    DeviceArray::copied(&device, "original ids", permutation.original_ids())?
+                }
+                None => DeviceArray::zeroed(&device, "original ids", 0)?,
+            },
             num_reachable,
+            fetched_pages: 0,
+            heads_resident: false,
             device,
             error: Arc::clone(&engine.error),
             running: Arc::clone(&engine.running),
@@ -279,9 +309,27 @@ impl PreparedGraph {
     /// # Errors
     /// [`Error::Cuda`] if the GPU fails.
     pub fn evict_all(&mut self) -> Result<(), Error> {
+        (self.fetched_pages, self.heads_resident) = (0, false);
         match &mut self.edges {
             Edges::Paged { table, .. } => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// What kernels found, an entry a row, by the ids of vertices.
+    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
+        match self.csr().permutation() {
+            Some(permutation) => permutation.by_vertex(&by_row),
+            None => by_row,
+        }
+    }
+
+    /// Whether edges come over a link while kernels run.
+    pub(crate) fn fetches(&self) -> bool {
+        match self.plan.access {
+            Access::Paged => true,
+            Access::Resident => false,
+            Access::ZeroCopy | Access::Managed | Access::ManagedReadMostly => !self.device.is_cpu(),
         }
     }
 
@@ -307,13 +355,17 @@ impl PreparedGraph {
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
         let column_bytes = csr.num_edges() * 4;
-        let (columns_at, weights_at) = match &self.edges {
-            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
-                (columns.address(), weights.address())
+        let head_bytes = csr.heads().map_or(0, |heads| heads.ids().size_bytes());
+        let (columns_at, weights_at, heads_at) = match &self.edges {
+            Edges::InPlace { columns, weights, heads } | Edges::Paged { columns, weights, heads, .. } => {
+                (columns.address(), weights.address(), heads.address())
             }
-            Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            Edges::Managed { columns, weights } => {
-                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
+            Edges::Resident { columns, weights, heads } => {
+                (columns.address(), weights.address(), heads.address())
+            }
+            Edges::Managed { columns, weights, heads } => {
+                let address = |memory: &Option<CudaMemory>| memory.as_ref().map_or(0, CudaMemory::address);
+                (columns.address(), address(weights), address(heads))
             }
         };
         let mut view = GraphView {
@@ -334,6 +386,13 @@ impl PreparedGraph {
                 size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
                 first_page: column_pages(csr, self.plan.page_size),
             },
+            heads: ArrayView {
+                address: heads_at,
+                size_bytes: head_bytes,
+                first_page: self.plan.num_pages - head_bytes.div_ceil(self.plan.page_size.bytes()),
+            },
+            num_head_vertices: csr.heads().map_or(0, Heads::num_vertices),
+            heads_shift: csr.heads().map_or(0, |heads| heads.per_vertex().trailing_zeros()),
             ..GraphView::default()
         };
         if let Edges::Paged { table, .. } = &self.edges {
@@ -392,6 +451,8 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
+        let first =
+            Step { fetched_pages: self.fetched_pages, heads_resident: self.heads_resident.into(), ..first };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
@@ -419,6 +480,7 @@ impl PreparedGraph {
             return Err(error);
         }
         let end = self.state.read(0, 1)?[0].step;
+        (self.fetched_pages, self.heads_resident) = (end.fetched_pages, end.heads_resident != 0);
         let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))
@@ -458,6 +520,10 @@ fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) ->
     let traversal = TraversalView { graph, ..TraversalView::default() };
     if workload.bfs {
         device.load_kernel(&BfsArgs { traversal, ..BfsArgs::default() })?;
+    }
+    if workload.bfs_batch {
+        let search = BfsArgs { traversal, ..BfsArgs::default() };
+        device.load_kernel(&BfsBatchArgs { search, ..BfsBatchArgs::default() })?;
     }
     if workload.connected_components {
         device.load_kernel(&ComponentsArgs { traversal, ..ComponentsArgs::default() })?;

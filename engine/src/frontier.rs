@@ -32,19 +32,28 @@ impl Frontier {
         })
     }
 
-    /// Makes `source` the only vertex; naive runs, without queues, know it by its state alone.
-    pub fn start(&mut self, csr: &Csr, chunk_edges: u32, source: VertexId) -> Result<FrontierSize, Error> {
-        let row = &csr.row_offsets()[source as usize..source as usize + 2];
-        let (begin, end) = (row[0], row[1]);
-        if begin == end || !self.has_queues {
+    /// Makes the rows of `sources`, no two the same, the frontier; naive runs, without queues, know it by its state alone.
+    pub fn start(
+        &mut self,
+        csr: &Csr,
+        chunk_edges: u32,
+        sources: &[VertexId],
+    ) -> Result<FrontierSize, Error> {
+        if !self.has_queues {
             return Ok(FrontierSize::default());
         }
         let chunk = u64::from(chunk_edges);
-        let opened: Vec<u32> =
-            (begin / chunk + 1..(end - 1) / chunk + 1).map(|segment| segment as u32).collect();
-        self.vertices.write(0, &[source])?;
+        let has_edges = |&source: &VertexId| csr.out_degree(source) > 0;
+        let vertices: Vec<VertexId> = sources.iter().copied().filter(has_edges).collect();
+        let opened: Vec<u32> = (vertices.iter())
+            .flat_map(|&source| {
+                let row = &csr.row_offsets()[source as usize..source as usize + 2];
+                (row[0] / chunk + 1..(row[1] - 1) / chunk + 1).map(|segment| segment as u32)
+            })
+            .collect();
+        self.vertices.write(0, &vertices)?;
         self.continuations.write(0, &opened)?;
-        Ok(FrontierSize { vertices: 1, continuations: opened.len() as u64 })
+        Ok(FrontierSize { vertices: vertices.len() as u64, continuations: opened.len() as u64 })
     }
 
     pub fn view(&self) -> FrontierView {

@@ -1,6 +1,7 @@
 // The CPU device: the same device code, a thread a block. Compiled with one warp of one lane a block for the product
 // and, for tests, with the blocks of emulated_warp.cuh.
 #include "bfs.cuh"
+#include "bfs_batch.cuh"
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
 #include "page_rank.cuh"
@@ -40,6 +41,7 @@ void run_block(void (*kernel)(Warp&, const Args&), const void* args, u32 number,
   }
 
 GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
+GPUVM_KERNEL(bfs_batch, BfsBatchArgs, gpuvm::bfs_batch(w, a))
 GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
 GPUVM_KERNEL(page_rank, PageRankArgs, gpuvm::page_rank(w, a))
 GPUVM_KERNEL(pull_pages, PullArgs, gpuvm::pull_pages(w, a))

@@ -1,5 +1,6 @@
 // The kernels of the GPU, as NVRTC compiles them.
 #include "bfs.cuh"
+#include "bfs_batch.cuh"
 #include "connected_components.cuh"
 #include "page_rank.cuh"
 #include "pull.cuh"
@@ -34,6 +35,8 @@ __device__ gpuvm::Warp this_warp() {
 // One module an algorithm and type of weights, since a driver compiles a module as a whole.
 #if defined(GPUVM_MODULE_BFS)
 GPUVM_KERNEL(bfs, gpuvm::BfsArgs, gpuvm::bfs(warp, args))
+#elif defined(GPUVM_MODULE_BFS_BATCH)
+GPUVM_KERNEL(bfs_batch, gpuvm::BfsBatchArgs, gpuvm::bfs_batch(warp, args))
 #elif defined(GPUVM_MODULE_COMPONENTS)
 GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_components(warp, args))
 #elif defined(GPUVM_MODULE_PAGE_RANK)

@@ -3,9 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters, PullArgs,
-    QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
-    StepRecord,
+    BfsArgs, BfsBatchArgs, ComponentsArgs, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters,
+    PullArgs, QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step,
+    StepCounters, StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -85,6 +85,7 @@ macro_rules! kernels {
 
 kernels! {
     BfsArgs, gpuvm_lanes_1_bfs, gpuvm_lanes_32_bfs, |_| ("bfs", "bfs");
+    BfsBatchArgs, gpuvm_lanes_1_bfs_batch, gpuvm_lanes_32_bfs_batch, |_| ("bfs_batch", "bfs_batch");
     SsspArgs, gpuvm_lanes_1_sssp, gpuvm_lanes_32_sssp, |args| {
         let (module, sssp, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
         (module, sssp)

@@ -341,3 +341,53 @@ fn packed_graph_file_is_refused_with_what_to_do() {
     let error = load_bytes(Path::new("a.gvg.gz"), &bytes, &LoadOptions::default()).expect_err("refused");
     assert!(error.to_string().contains("gunzip"), "{error}");
 }
+
+/// The graph of `TEXT` in a file, with two heads a vertex: the last of four sections.
+fn with_heads() -> (TempDir, PathBuf) {
+    let LoadedGraph { csr, summary } = graph(TEXT, &LoadOptions::default());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graph.gvg");
+    let csr = csr.with_heads(2).expect("40 bytes");
+    write_gvg(&path, &LoadedGraph { csr, summary }, &()).expect("written");
+    (folder, path)
+}
+
+#[test]
+fn heads_come_back_whatever_the_weights() {
+    let (_folder, path) = with_heads();
+    let none = u32::MAX;
+    for graph in [open(&path), verify(&path), load(&path, &with(WeightRule::Hash), &())] {
+        let csr = graph.expect("opens").csr;
+        let heads = csr.heads().expect("kept");
+        assert_eq!(heads.ids().as_slice(), [1, none, 0, 2, 1, none, 4, none, 3, none]);
+    }
+    let (_folder, without) = written(TEXT, &LoadOptions::default());
+    assert!(open(&without).expect("opens").csr.heads().is_none());
+}
+
+#[test]
+fn heads_that_are_not_those_of_the_graph_are_refused() {
+    let (_folder, path) = with_heads();
+    let heads_at = path.metadata().expect("a file").len() - 40;
+    // As many as three for each of five vertices: the table's last entry says how many bytes the section has.
+    let file = edit(&path);
+    file.set_len(heads_at + 60).expect("longer");
+    forge(&path, |head| {
+        put(head, 40, heads_at + 60);
+        put(head, TABLE + 3 * ENTRY + 24, 60);
+    });
+    let error = open(&path).expect_err("15 heads").to_string();
+    assert!(error.contains("section heads: 15 heads") && error.contains("5 vertices"), "{error}");
+
+    let (_folder, path) = with_heads();
+    edit(&path).write_all_at(&[3], heads_at).expect("written");
+    assert!(verify(&path).expect_err("another head").to_string().contains("section heads"));
+    // With a checksum to match, the rows tell.
+    let mut heads = vec![0; 40];
+    edit(&path).read_exact_at(&mut heads, heads_at).expect("read");
+    forge(&path, |head| {
+        head[TABLE + 3 * ENTRY + 32..][..4].copy_from_slice(&crc32c::crc32c(&heads).to_le_bytes());
+    });
+    let error = verify(&path).expect_err("vertex 0 leads to 1").to_string();
+    assert!(error.contains("section heads: the heads of vertex 0"), "{error}");
+}

@@ -2,11 +2,13 @@
 //! the kernel (`gpuvm-kernels`); an algorithm sees chunks and frontiers, never a page or a frame.
 
 mod bfs;
+mod bfs_batch;
 mod connected_components;
 mod page_rank;
 mod sssp;
 
 pub use bfs::{BfsOptions, BfsResult};
+pub use bfs_batch::BfsBatchResult;
 pub use connected_components::ComponentsResult;
 pub use page_rank::{PageRankOptions, PageRankResult};
 pub use sssp::{SsspOptions, SsspResult};
