@@ -282,8 +282,11 @@ pub struct LayoutArgs {
     /// of the edges (auto). Vertices keep their ids whatever the order
     #[arg(long, default_value = "auto")]
     pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
     /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
-    /// those that the graph has, or else 2, if not given. Undirected graphs only
+    /// those that the graph has, or else 2, if not given. Of a directed graph, neighbours in its reverse
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
     pub heads: Option<u32>,
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, RunStats};
+use gpuvm_engine::{Access, Direction, MemoryPlan, NO_PARENT, PagingStats, RunStats};
 use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -75,6 +75,8 @@ pub struct GraphReport {
     pub weight_type: WeightType,
     /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
     pub order: &'static str,
+    /// Whether the edges of a directed graph are there a second time, turned round.
+    pub reverse: bool,
     /// 0 for none.
     pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +94,8 @@ impl GraphReport {
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
             order: if csr.permutation().is_some() { "degree" } else { "natural" },
-            heads_per_vertex: csr.heads().map_or(0, Heads::per_vertex),
+            reverse: csr.reverse().is_some(),
+            heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
         }
@@ -260,7 +263,9 @@ impl Run {
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
             vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
-        let edges_traversed = edges_of_reached.min(stats.edges());
+        // A pull looks at few of the edges of what it reaches: that is its point.
+        let pulled = stats.steps.iter().any(|step| step.direction == Direction::Pull);
+        let edges_traversed = if pulled { edges_of_reached } else { edges_of_reached.min(stats.edges()) };
         let (reached, farthest) = match answer {
             Answer::Bfs(found) => (Some(found.reached), farthest(answer)),
             Answer::Sssp(found) => (Some(found.reached), farthest(answer)),

@@ -97,6 +97,34 @@ proptest! {
     }
 
     #[test]
+    fn directed_graph_with_its_reverse_is_pulled_to_the_same_levels(
+        csr in random_graph(), threads in 1_usize..5, heads_shift in 0_u32..4
+    ) {
+        let source = csr.max_degree_vertex().expect("at least one vertex");
+        let levels = reference::bfs(&csr, source);
+        let with_reverse = csr.with_reverse(1 << heads_shift).expect("fits");
+        for order in [Order::Natural, Order::Degree] {
+            let csr = with_reverse.clone().in_order(order).expect("fits");
+            for directions in [Directions::Auto, Directions::Pull] {
+                let lanes = LANES[threads % 2];
+                let config =
+                    EngineConfig { directions, ..paged(Variant::Balanced, Policy::PinnedShare, threads, lanes) };
+                let least = with_least_budget(config.clone(), &csr, Workload::ALL);
+                let zero_copy = EngineConfig { access: Some(Access::ZeroCopy), ..config.clone() };
+                for config in [config, least, zero_copy] {
+                    let engine = Engine::new(config.clone()).expect("valid settings");
+                    let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                    let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
+                    assert_eq!(answer.levels, levels, "{order:?} {config:?}");
+                    let is_pull = |step: &gpuvm_engine::StepStats| step.direction == gpuvm_engine::Direction::Pull;
+                    let pulls = answer.stats.steps.iter().skip(1).all(is_pull);
+                    assert!(pulls || directions == Directions::Auto, "{config:?} {:?}", answer.stats.steps);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn sssp_gives_the_reference_distances_and_parents_that_certify(csr in random_graph(), threads in 1_usize..9) {
         let source = csr.max_degree_vertex().expect("at least one vertex");
         let expected = reference::sssp(&csr, source);
