@@ -286,7 +286,8 @@ pub struct LayoutArgs {
     #[arg(long)]
     pub reverse: bool,
     /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
-    /// those that the graph has, or else 2, if not given. Of a directed graph, neighbours in its reverse
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
     pub heads: Option<u32>,
 }

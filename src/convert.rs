@@ -74,7 +74,11 @@ fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
     // Heads serve bottom-up steps, which go over the edges into each vertex.
     let heads = match layout.heads {
         Some(heads) => heads,
-        None => csr.incoming().and_then(Csr::heads).map_or(Heads::DEFAULT, Heads::per_vertex),
+        None => match csr.incoming().and_then(Csr::heads) {
+            Some(heads) => heads.per_vertex(),
+            None if csr.is_symmetric() => csr.suitable_heads(),
+            None => Heads::DEFAULT,
+        },
     };
     let csr = match csr.is_symmetric() {
         true => csr.with_heads(heads)?,

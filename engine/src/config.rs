@@ -224,8 +224,9 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// Who looks for whom in BFS.
     pub directions: Directions,
-    /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none and the workload uses
-    /// them; 0 to use none, even if the graph has them.
+    /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none, the workload uses
+    /// them, and they take a quarter of the bytes of all edges at most, or every step is to pull; 0 to use none, even if the
+    /// graph has them.
     pub heads: u32,
     /// Edges of a segment, a power of two; `None` for those of a page.
     pub chunk_edges: Option<u32>,

@@ -42,7 +42,12 @@ impl Workload {
         match csr.incoming().and_then(Csr::heads) {
             _ if !wanted || config.heads == 0 => 0,
             Some(heads) => heads.per_vertex(),
-            None => config.heads,
+            None if config.directions == Directions::Pull
+                || Heads::are_few(csr.row_offsets(), config.heads) =>
+            {
+                config.heads
+            }
+            None => 0,
         }
     }
 }

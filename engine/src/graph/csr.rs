@@ -219,6 +219,12 @@ impl Csr {
         }
     }
 
+    /// Heads of a vertex that suit the graph: [`Heads::DEFAULT`], or 0 where so many would take more than a quarter of the
+    /// bytes of all column indices (fewer than 8 edges a vertex: grids, roads), of which they are to save most.
+    pub fn suitable_heads(&self) -> u32 {
+        if Heads::are_few(&self.row_offsets, Heads::DEFAULT) { Heads::DEFAULT } else { 0 }
+    }
+
     /// Copies of the first neighbours of each row, if the graph has them.
     pub fn heads(&self) -> Option<&Heads> {
         self.heads.as_ref()

@@ -56,6 +56,11 @@ impl Heads {
         }
     }
 
+    /// Whether heads of the graph with these rows take a quarter of the bytes of its column indices at most.
+    pub(crate) fn are_few(row_offsets: &[u64], per_vertex: u32) -> bool {
+        4 * num_head_vertices(row_offsets) * u64::from(per_vertex) <= row_offsets.last().copied().unwrap_or(0)
+    }
+
     /// Heads of a vertex: a power of two.
     pub fn per_vertex(&self) -> u32 {
         self.per_vertex
