@@ -21,16 +21,14 @@ use gpuvm_engine::{
 
 type RunAlgorithm = fn(&mut PreparedGraph, VertexId) -> RunStats;
 
-const NOTHING: Workload = Workload { bfs: false, connected_components: false, sssp: false, parents: false };
-
 const ALGORITHMS: [(&str, Workload, RunAlgorithm); 3] = [
-    ("bfs", Workload { bfs: true, ..NOTHING }, |graph, source| {
+    ("bfs", Workload { bfs: true, ..Workload::NONE }, |graph, source| {
         graph.bfs(source, &BfsOptions::default()).expect("runs").stats
     }),
-    ("cc", Workload { connected_components: true, ..NOTHING }, |graph, _| {
+    ("cc", Workload { connected_components: true, ..Workload::NONE }, |graph, _| {
         graph.connected_components().expect("runs").stats
     }),
-    ("sssp", Workload { sssp: true, ..NOTHING }, |graph, source| {
+    ("sssp", Workload { sssp: true, ..Workload::NONE }, |graph, source| {
         graph.sssp(source, &SsspOptions::default()).expect("runs").stats
     }),
 ];

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
-    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64,
-    WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
+    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
+    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -227,6 +227,9 @@ pub struct PreparedGraph {
     pub(crate) labels: DeviceArray<VertexId>,
     /// The vertices that rows are of, where rows are in another order and parents are to be found.
     pub(crate) original_ids: DeviceArray<VertexId>,
+    pub(crate) ranks: DeviceArray<u64>,
+    pub(crate) contributions: DeviceArray<u64>,
+    pub(crate) rank_sums: DeviceArray<u64>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
     /// Pages fetched since all were absent: more than are resident once some had to leave.
@@ -346,6 +349,9 @@ impl PreparedGraph {
                 }
                 None => DeviceArray::zeroed(&device, "original ids", 0)?,
             },
+            ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             num_reachable,
             fetched_pages: 0,
             heads_resident: false,
@@ -594,6 +600,9 @@ fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) ->
     }
     if workload.connected_components {
         device.load_kernel(&ComponentsArgs { traversal, ..ComponentsArgs::default() })?;
+    }
+    if workload.page_rank {
+        device.load_kernel(&PageRankArgs { traversal, ..PageRankArgs::default() })?;
     }
     if workload.sssp {
         device.load_kernel(&SsspArgs { traversal, ..SsspArgs::default() })?;

@@ -87,6 +87,8 @@ constexpr u64 kScanHeads = 4;
 constexpr u64 kScanTails = 5;
 constexpr u64 kScanLines = 6;
 
+constexpr u64 kRankShift = 62;
+
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
 constexpr u64 kStatEdges = 2;
@@ -229,6 +231,7 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
+  SharedCounter sums[2];
   SharedCounter totals[11];
 };
 
@@ -324,6 +327,18 @@ struct SsspParentsArgs {
 struct ComponentsArgs {
   TraversalView traversal;
   u64 labels;
+  u32 symmetric;
+  u32 reserved;
+};
+
+struct PageRankArgs {
+  TraversalView traversal;
+  u64 ranks;
+  u64 contributions;
+  u64 sums;
+  u64 damping;
+  u64 tolerance;
+  u64 max_iterations;
   u32 symmetric;
   u32 reserved;
 };
