@@ -223,13 +223,13 @@ impl Cached<'_> {
             Opened { graph, cache: Some(CacheReport { file, generated }) }
         };
         if let Found::Graph(graph) = self.find(options, watch)? {
-            return Ok(opened(graph, false));
+            return Ok(opened(*graph, false));
         }
         fs::create_dir_all(self.folder).with_context(|| self.unwritable())?;
         let _lock = self.lock(watch)?;
         // Again, now that nobody else makes it.
         match self.find(options, watch)? {
-            Found::Graph(graph) => return Ok(opened(graph, false)),
+            Found::Graph(graph) => return Ok(opened(*graph, false)),
             Found::Damage(damage) => {
                 tracing::warn!(
                     "{}: generated again, since the file kept of it is damaged ({damage})",
@@ -269,7 +269,7 @@ impl Cached<'_> {
             return Ok(Found::Nothing);
         }
         match load(&file, options, watch) {
-            Ok(graph) => Ok(Found::Graph(graph)),
+            Ok(graph) => Ok(Found::Graph(Box::new(graph))),
             // None of these says anything about what is in the file.
             Err(
                 error @ (LoadError::Open { .. }
@@ -356,7 +356,7 @@ impl Cached<'_> {
 
 /// What lies under the name of a cached graph's file.
 enum Found {
-    Graph(LoadedGraph),
+    Graph(Box<LoadedGraph>),
     Damage(LoadError),
     Nothing,
 }

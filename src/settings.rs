@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, Variant, Workload};
+use gpuvm_engine::{
+    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, Variant, Workload,
+};
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg, PageRankArgs,
-    PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
+    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.

@@ -177,7 +177,9 @@ fn orders_and_directions_give_one_answer_under_every_access() {
     let kron = "gap-kron:16".parse::<NamedGraph>().expect("a name").generated().expect("generated");
     let natural = kron.generate(GapWeights::None, &()).expect("8 MB");
     let directed: Vec<(u32, u32)> = (0..natural.num_vertices() as u32)
-        .flat_map(|u| natural.neighbors(u).iter().map(move |&v| (u, v)).filter(|&(u, v)| (u + v) % 3 != 0 || u < v))
+        .flat_map(|u| {
+            natural.neighbors(u).iter().map(move |&v| (u, v)).filter(|&(u, v)| (u + v) % 3 != 0 || u < v)
+        })
         .collect();
     let directed = csr_of(natural.num_vertices() as u32, &directed, |_| Weights::Unit);
     let directed = directed.with_reverse(2).expect("fits");

@@ -6,8 +6,8 @@ mod common;
 use common::{LANES, paged, random_graph, symmetrized, with_least_budget};
 use gpuvm_engine::graph::{Csr, Order, Weights};
 use gpuvm_engine::{
-    Access, BfsOptions, Directions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph, SsspOptions,
-    Variant, Workload, reference, verify,
+    Access, BfsOptions, Directions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph,
+    SsspOptions, Variant, Workload, reference, verify,
 };
 use proptest::prelude::*;
 

@@ -99,7 +99,10 @@ struct Arrays<T> {
 }
 
 impl<T> Arrays<T> {
-    fn try_map<U>(self, mut map: impl FnMut(&'static str, T) -> Result<U, Error>) -> Result<Arrays<U>, Error> {
+    fn try_map<U>(
+        self,
+        mut map: impl FnMut(&'static str, T) -> Result<U, Error>,
+    ) -> Result<Arrays<U>, Error> {
         Ok(Arrays {
             columns: map("column indices", self.columns)?,
             weights: map("weights", self.weights)?,

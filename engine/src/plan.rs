@@ -147,8 +147,9 @@ impl MemoryPlan {
         let num_head_pages = head_bytes.div_ceil(page_bytes);
         let uses_reverse = heads_per_vertex > 0 && !csr.is_symmetric();
         let reverse_bytes = if uses_reverse { column_bytes } else { 0 };
-        let num_pages =
-            (1 + u64::from(uses_reverse)) * column_bytes.div_ceil(page_bytes) + weights_bytes.div_ceil(page_bytes) + num_head_pages;
+        let num_pages = (1 + u64::from(uses_reverse)) * column_bytes.div_ceil(page_bytes)
+            + weights_bytes.div_ceil(page_bytes)
+            + num_head_pages;
 
         let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
@@ -229,7 +230,8 @@ impl MemoryPlan {
             Access::Resident | Access::Managed | Access::ManagedReadMostly => resident_bytes,
             // In place: the CPU device reads row offsets where they are, too.
             Access::ZeroCopy if device.is_cpu() => {
-                state_bytes - state.iter().filter(|item| is_row_offsets(item)).map(|item| item.bytes).sum::<u64>()
+                state_bytes
+                    - state.iter().filter(|item| is_row_offsets(item)).map(|item| item.bytes).sum::<u64>()
             }
             Access::ZeroCopy => state_bytes,
         };

@@ -72,7 +72,15 @@ impl Csr {
         {
             return Err(GraphError::WeightCount { num_weights: num_weights as u64, num_edges });
         }
-        Ok(Self { row_offsets, column_indices, weights, symmetric, heads: None, permutation: None, reverse: None })
+        Ok(Self {
+            row_offsets,
+            column_indices,
+            weights,
+            symmetric,
+            heads: None,
+            permutation: None,
+            reverse: None,
+        })
     }
 
     /// Reads every column index and checks that it is a vertex.
@@ -264,8 +272,13 @@ impl Csr {
             weights,
             self.symmetric,
         )?;
-        Ok(Self { heads: self.heads.clone(), permutation: self.permutation.clone(), reverse: self.reverse.clone(), ..csr }
-            .with_hashes_stored())
+        Ok(Self {
+            heads: self.heads.clone(),
+            permutation: self.permutation.clone(),
+            reverse: self.reverse.clone(),
+            ..csr
+        }
+        .with_hashes_stored())
     }
 
     /// Number of edges that leave `u`.

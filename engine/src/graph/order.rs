@@ -93,8 +93,7 @@ impl Csr {
             }
         };
         let heads = |csr: &Self| csr.heads().map_or(0, super::Heads::per_vertex);
-        let ordered =
-            self.renumbered(original_ids, order == Order::Natural)?.with_heads(heads(&self))?;
+        let ordered = self.renumbered(original_ids, order == Order::Natural)?.with_heads(heads(&self))?;
         match self.reverse() {
             Some(reverse) => ordered.with_reverse(heads(reverse)),
             None => Ok(ordered),

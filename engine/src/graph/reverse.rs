@@ -23,8 +23,7 @@ impl Csr {
             row_offsets[v + 1] = row_offsets[v] + counts[v].load(Relaxed);
         }
         // Counted down, they say where the next edge of each row goes.
-        let columns: Vec<AtomicU32> =
-            self.column_indices().par_iter().map(|_| AtomicU32::new(0)).collect();
+        let columns: Vec<AtomicU32> = self.column_indices().par_iter().map(|_| AtomicU32::new(0)).collect();
         (0..n as VertexId).into_par_iter().for_each(|u| {
             for &v in self.neighbors(u) {
                 let place = row_offsets[v as usize] + counts[v as usize].fetch_sub(1, Relaxed) - 1;

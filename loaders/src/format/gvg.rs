@@ -207,7 +207,9 @@ pub(crate) fn open(
         let row_offsets = sections.array::<u64>(REVERSE_OFFSETS, head.num_vertices + 1)?;
         let columns = sections.array::<u32>(REVERSE_COLUMNS, head.num_edges)?;
         let reverse = Csr::with_unread_columns(row_offsets, columns, Weights::Unit, false)
-            .and_then(|csr| if options.verify_file { csr.check_column_indices().map(|()| csr) } else { Ok(csr) })
+            .and_then(
+                |csr| if options.verify_file { csr.check_column_indices().map(|()| csr) } else { Ok(csr) },
+            )
             .map_err(|error| in_section(REVERSE_OFFSETS, path, &error))?;
         let reverse = with_heads(reverse, REVERSE_HEADS, &sections, options)?;
         if options.verify_file {
@@ -229,7 +231,9 @@ fn with_heads(
     let wrong = |error| in_section(name, sections.path, &error);
     if let Some(heads) = sections.of_any_length::<u32>(name)? {
         csr = csr.with_kept_heads(heads).map_err(wrong)?;
-        if options.verify_file && let Some(heads) = csr.heads() {
+        if options.verify_file
+            && let Some(heads) = csr.heads()
+        {
             heads.check(csr.row_offsets(), csr.column_indices()).map_err(wrong)?;
         }
     }
