@@ -4,6 +4,8 @@
 //!     cargo bench --bench bytes -- [--graph gap-kron] [--scale 20] [--sources 16] [--order auto] [--heads 2]
 //!         [--percent 50] [--page-size 8192] [--threads N] [--steps 1]
 //!
+//! `batch` is 64 sources at once, `cc` needs none; both run once.
+//!
 //! Shares are of the bytes of the column indices, for SSSP with the weights, `u8`. `median`, `least` and `most` are over the
 //! sources, `warm` is the median of runs that find what earlier ones left. `--steps` prints what each step of the last cold
 //! run did.
@@ -21,16 +23,18 @@ use gpuvm_engine::{
 
 type RunAlgorithm = fn(&mut PreparedGraph, VertexId) -> RunStats;
 
-const NOTHING: Workload = Workload::NONE;
-
-const ALGORITHMS: [(&str, Workload, RunAlgorithm); 3] = [
-    ("bfs", Workload { bfs: true, ..NOTHING }, |graph, source| {
+const ALGORITHMS: [(&str, Workload, RunAlgorithm); 4] = [
+    ("bfs", Workload { bfs: true, ..Workload::NONE }, |graph, source| {
         graph.bfs(source, &BfsOptions::default()).expect("runs").stats
     }),
-    ("cc", Workload { connected_components: true, ..NOTHING }, |graph, _| {
+    ("batch", Workload { bfs_batch: true, ..Workload::NONE }, |graph, _| {
+        let sources = sources(graph.csr(), 64);
+        graph.bfs_batch(&sources, None).expect("runs").runs.remove(0)
+    }),
+    ("cc", Workload { connected_components: true, ..Workload::NONE }, |graph, _| {
         graph.connected_components().expect("runs").stats
     }),
-    ("sssp", Workload { sssp: true, ..NOTHING }, |graph, source| {
+    ("sssp", Workload { sssp: true, ..Workload::NONE }, |graph, source| {
         graph.sssp(source, &SsspOptions::default()).expect("runs").stats
     }),
 ];
@@ -99,7 +103,8 @@ fn main() {
             runs.into_iter().map(|fetched| 100.0 * fetched as f64 / bytes as f64).collect::<Vec<_>>()
         };
         let (mut cold, mut seconds, mut last) = (Vec::new(), Vec::new(), RunStats::default());
-        let repetitions = if workload.connected_components { &sources[..1] } else { &sources[..] };
+        let repetitions =
+            if workload.connected_components || workload.bfs_batch { &sources[..1] } else { &sources[..] };
         for &source in repetitions {
             graph.evict_all().expect("memory");
             last = run(&mut graph, source);

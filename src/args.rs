@@ -97,6 +97,9 @@ pub struct BfsArgs {
     /// The last level; vertices farther away stay unreached
     #[arg(long, value_name = "LEVELS", help_heading = "Search", allow_negative_numbers = true)]
     pub depth_limit: Option<u32>,
+    /// Search from 64 sources at a time: each edge is read once for all of them
+    #[arg(long, help_heading = "Search", conflicts_with = "parents")]
+    pub batch: bool,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -313,8 +316,12 @@ pub struct LayoutArgs {
     /// of the edges (auto). Vertices keep their ids whatever the order
     #[arg(long, default_value = "auto")]
     pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
     /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
-    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Undirected graphs only
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
     pub heads: Option<u32>,
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Error, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_engine::graph::Heads;
+use gpuvm_engine::graph::{Csr, Heads};
 use gpuvm_loaders::{LoadError, LoadedGraph, write_gvg};
 use serde::Serialize;
 
@@ -71,12 +71,21 @@ fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
     let LoadedGraph { csr, summary } = graph;
     let order = layout.order.of(&csr);
     let csr = csr.in_order(order)?;
+    // Heads serve bottom-up steps, which go over the edges into each vertex.
     let heads = match layout.heads {
-        _ if !csr.is_symmetric() => 0,
         Some(heads) => heads,
-        None => csr.heads().map_or_else(|| csr.suitable_heads(), Heads::per_vertex),
+        None => match csr.incoming().and_then(Csr::heads) {
+            Some(heads) => heads.per_vertex(),
+            None if csr.is_symmetric() => csr.suitable_heads(),
+            None => Heads::DEFAULT,
+        },
     };
-    Ok(LoadedGraph { csr: csr.with_heads(heads)?, summary })
+    let csr = match csr.is_symmetric() {
+        true => csr.with_heads(heads)?,
+        false if layout.reverse || csr.reverse().is_some() => csr.with_reverse(heads)?,
+        false => csr,
+    };
+    Ok(LoadedGraph { csr, summary })
 }
 
 /// A `.gvg` file that can be written and is not there yet.

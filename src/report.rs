@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
+use gpuvm_engine::{
+    Access, BfsBatchResult, Direction, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats,
+};
 use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -75,6 +77,8 @@ pub struct GraphReport {
     pub weight_type: WeightType,
     /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
     pub order: &'static str,
+    /// Whether the edges of a directed graph are there a second time, turned round.
+    pub reverse: bool,
     /// 0 for none.
     pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +96,8 @@ impl GraphReport {
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
             order: if csr.permutation().is_some() { "degree" } else { "natural" },
-            heads_per_vertex: csr.heads().map_or(0, Heads::per_vertex),
+            reverse: csr.reverse().is_some(),
+            heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
         }
@@ -189,6 +194,8 @@ pub struct RunReport {
     components: Option<Components>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page_rank: Option<Ranks>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    batches: Vec<Batch>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Run>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -292,6 +299,17 @@ struct Run {
     stats: RunStats,
 }
 
+/// A run of many sources at once.
+#[derive(Clone, Debug, Serialize)]
+struct Batch {
+    sources: Vec<VertexId>,
+    edges_looked_at: u64,
+    #[serde(flatten)]
+    paging: PagingStats,
+    #[serde(flatten)]
+    stats: RunStats,
+}
+
 #[derive(Clone, Debug, Serialize)]
 struct Target {
     vertex: VertexId,
@@ -309,13 +327,17 @@ struct Mean {
 }
 
 impl Run {
-    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>) -> Self {
+    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>, in_a_batch: bool) -> Self {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
             vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
+        // A pull looks at few of the edges of what it reaches: that is its point.
+        let pulled = stats.steps.iter().any(|step| step.direction == Direction::Pull);
         let edges_traversed = match answer {
             Answer::PageRank(_) => stats.edges(),
+            _ if in_a_batch => edges_of_reached,
+            Answer::Bfs(_) if pulled => edges_of_reached,
             _ => edges_of_reached.min(stats.edges()),
         };
         let (reached, farthest) = match answer {
@@ -410,10 +432,23 @@ impl RunReport {
             link_bytes_per_second: None,
             components: None,
             page_rank: None,
+            batches: Vec::new(),
             runs: Vec::new(),
             mean: None,
             verified: None,
             output: None,
+        }
+    }
+
+    /// Adds what a batch did; what each of its sources found is to follow.
+    pub fn add_batch(&mut self, found: &BfsBatchResult) {
+        for (sources, stats) in found.sources.chunks(BfsBatchResult::SOURCES_A_RUN).zip(&found.runs) {
+            self.batches.push(Batch {
+                sources: sources.to_vec(),
+                edges_looked_at: stats.edges(),
+                paging: stats.paging(),
+                stats: stats.clone(),
+            });
         }
     }
 
@@ -426,7 +461,7 @@ impl RunReport {
         if let Answer::PageRank(found) = answer {
             self.page_rank = Some(Ranks::new(found));
         }
-        self.runs.push(Run::new(answer, csr, target));
+        self.runs.push(Run::new(answer, csr, target, !self.batches.is_empty()));
         if self.runs.len() > 1 {
             let runs = self.runs.len() as f64;
             let seconds: f64 = self.runs.iter().map(|run| run.stats.seconds).sum();
@@ -502,6 +537,14 @@ impl RunReport {
             Columns { paging: self.plan.access == Access::Paged, link_rate: self.link_bytes_per_second };
         if let Some(rate) = self.link_bytes_per_second {
             sheet.line("link", format_args!("{:.1} GB/s by the copy engine", rate / 1e9));
+        }
+        for batch in &self.batches {
+            let sources = count(batch.sources.len() as u64, "source", "sources");
+            sheet.line("profile", format_args!("from {sources} at once"));
+            profile::describe_steps(&batch.stats, columns, sheet);
+        }
+        if !self.batches.is_empty() {
+            return;
         }
         for run in &self.runs {
             match run.source.filter(|_| self.runs.len() > 1) {
@@ -605,7 +648,8 @@ impl Report for RunReport {
         let gteps = speed(giga_a_second(edges, run_seconds));
         sheet.line("speed", format_args!("{gteps} GTEPS ({} traversed)", count(edges, "edge", "edges")));
         if self.plan.access == Access::Paged {
-            let paging: PagingStats = self.runs.iter().map(|run| run.paging).sum();
+            let of_batches = self.batches.iter().map(|batch| batch.paging);
+            let paging: PagingStats = self.runs.iter().map(|run| run.paging).chain(of_batches).sum();
             sheet.line(
                 "paging",
                 format_args!(

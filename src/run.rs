@@ -8,8 +8,8 @@ use anyhow::{Error, Result, anyhow};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::verify::{self, BfsLimit, Difference, SsspLimit};
 use gpuvm_engine::{
-    BfsOptions, BfsResult, ComponentsResult, Distances, Engine, PageRankOptions, PageRankResult,
-    PreparedGraph, RunStats, SsspOptions, SsspResult,
+    BfsBatchResult, BfsOptions, BfsResult, ComponentsResult, Distances, Engine, PageRankOptions,
+    PageRankResult, PreparedGraph, RunStats, SsspOptions, SsspResult,
 };
 use gpuvm_loaders::{LoadedGraph, Progress};
 
@@ -137,6 +137,28 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
     report.link_bytes_per_second = link_rate;
 
     watch.begin(settings.algorithm.name(), runs.len() as u64);
+    if let Algorithm::Bfs { depth_limit, batch: true } = settings.algorithm {
+        let sources: Vec<VertexId> = runs.iter().copied().flatten().collect();
+        for sources in sources.chunks(BfsBatchResult::SOURCES_A_RUN) {
+            tracing::info!(sources = sources.len(), "bfs begins");
+            let found = graph.bfs_batch(sources, depth_limit)?;
+            watch.interrupt.check()?;
+            report.add_batch(&found);
+            for i in 0..sources.len() {
+                let answer = Answer::Bfs(one_of_batch(&found, i, target));
+                if settings.verify {
+                    check(settings.algorithm, &csr, target, &answer)?;
+                }
+                report.add(&answer, &csr, target);
+                if let Some(output) = &mut output {
+                    output.push(answer)?;
+                }
+                watch.interrupt.check()?;
+                watch.advance(1);
+            }
+        }
+    }
+    let runs = if settings.is_batch() { Vec::new() } else { runs };
     for source in runs {
         tracing::info!(source, "{} begins", settings.algorithm.name());
         let answer = find(settings, &mut graph, source, target)?;
@@ -227,7 +249,7 @@ fn find(
     let parents = settings.parents();
     let source = source.unwrap_or_default();
     Ok(match settings.algorithm {
-        Algorithm::Bfs { depth_limit } => {
+        Algorithm::Bfs { depth_limit, .. } => {
             Answer::Bfs(graph.bfs(source, &BfsOptions { depth_limit, target, parents })?)
         }
         Algorithm::ConnectedComponents => Answer::Components(graph.connected_components()?),
@@ -236,6 +258,22 @@ fn find(
             Answer::Sssp(graph.sssp(source, &SsspOptions { distance_limit, target, parents, delta })?)
         }
     })
+}
+
+/// What search number `i` of a run found, up to the level of `target`, with its share of the seconds; what the steps did is
+/// that of all searches together.
+fn one_of_batch(found: &BfsBatchResult, i: usize, target: Option<VertexId>) -> BfsResult {
+    let mut levels = found.levels(i);
+    let (mut reached, mut max_level) = (found.reached[i], found.max_levels[i]);
+    let last = target.map(|target| levels[target as usize]).filter(|&level| level < max_level);
+    if let Some(last) = last {
+        levels.iter_mut().filter(|level| **level > last).for_each(|level| *level = gpuvm_engine::UNREACHED);
+        reached = levels.iter().filter(|&&level| level != gpuvm_engine::UNREACHED).count() as u64;
+        max_level = last;
+    }
+    let seconds = found.runs.iter().map(|run| run.seconds).sum::<f64>() / found.sources.len() as f64;
+    let stats = RunStats { seconds, ..RunStats::default() };
+    BfsResult { source: found.sources[i], levels, parents: None, reached, max_level, stats }
 }
 
 /// Whether `answer` is right.
@@ -247,7 +285,7 @@ fn check(
 ) -> Result<(), WrongAnswer> {
     let (mut depth, mut distance, mut ranks) = (None, None, PageRankOptions::default());
     match algorithm {
-        Algorithm::Bfs { depth_limit } => depth = depth_limit,
+        Algorithm::Bfs { depth_limit, .. } => depth = depth_limit,
         Algorithm::ConnectedComponents => {}
         Algorithm::PageRank(options) => ranks = options,
         Algorithm::Sssp { distance_limit, .. } => distance = distance_limit,
@@ -323,7 +361,7 @@ mod tests {
     fn wrong_level_is_a_difference_with_exit_code_1() {
         let (csr, mut graph) = graph(Weights::Unit);
         let mut found = graph.bfs(0, &BfsOptions::default()).expect("runs");
-        let algorithm = Algorithm::Bfs { depth_limit: None };
+        let algorithm = Algorithm::Bfs { depth_limit: None, batch: false };
         assert!(check(algorithm, &csr, None, &Answer::Bfs(found.clone())).is_ok());
         found.levels[2] = 2;
         let (message, code) = message_and_code(check(algorithm, &csr, None, &Answer::Bfs(found)));
@@ -339,7 +377,7 @@ mod tests {
         let (csr, mut graph) = graph(Weights::Unit);
         let mut found = graph.bfs(0, &BfsOptions { parents: true, ..BfsOptions::default() }).expect("runs");
         found.parents.as_mut().expect("asked for")[2] = 1;
-        let algorithm = Algorithm::Bfs { depth_limit: None };
+        let algorithm = Algorithm::Bfs { depth_limit: None, batch: false };
         let (message, code) = message_and_code(check(algorithm, &csr, None, &Answer::Bfs(found)));
         assert_eq!(message, "difference: from source 0: vertex 2: a parent such as 0 expected, got 1");
         assert_eq!(code, 1);
@@ -386,8 +424,8 @@ mod tests {
         let answer = Answer::Bfs(
             graph.bfs(1, &BfsOptions { target: Some(1), ..BfsOptions::default() }).expect("runs"),
         );
-        assert!(check(Algorithm::Bfs { depth_limit: None }, &csr, Some(1), &answer).is_ok());
-        assert!(check(Algorithm::Bfs { depth_limit: None }, &csr, None, &answer).is_err());
+        assert!(check(Algorithm::Bfs { depth_limit: None, batch: false }, &csr, Some(1), &answer).is_ok());
+        assert!(check(Algorithm::Bfs { depth_limit: None, batch: false }, &csr, None, &answer).is_err());
     }
 
     #[test]

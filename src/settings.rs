@@ -35,7 +35,7 @@ pub struct RunSettings {
 /// What runs, and how far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Algorithm {
-    Bfs { depth_limit: Option<u32> },
+    Bfs { depth_limit: Option<u32>, batch: bool },
     ConnectedComponents,
     PageRank(PageRankOptions),
     Sssp { distance_limit: Option<f64>, delta: Option<f64> },
@@ -74,7 +74,7 @@ impl From<JsonArgs> for JsonTarget {
 
 impl From<BfsArgs> for RunSettings {
     fn from(args: BfsArgs) -> Self {
-        let algorithm = Algorithm::Bfs { depth_limit: args.depth_limit };
+        let algorithm = Algorithm::Bfs { depth_limit: args.depth_limit, batch: args.batch };
         Self::new(algorithm, args.run, Some(args.search), WeightRule::Ignore)
     }
 }
@@ -122,10 +122,16 @@ impl RunSettings {
         self.search.as_ref().is_some_and(|search| search.parents)
     }
 
+    /// Whether sources run many at a time.
+    pub fn is_batch(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Bfs { batch: true, .. })
+    }
+
     /// What the graph has to be prepared for.
     pub fn workload(&self) -> Workload {
         Workload {
-            bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
+            bfs: matches!(self.algorithm, Algorithm::Bfs { batch: false, .. }),
+            bfs_batch: matches!(self.algorithm, Algorithm::Bfs { batch: true, .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
             page_rank: matches!(self.algorithm, Algorithm::PageRank(_)),
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
@@ -170,7 +176,7 @@ impl RunSettings {
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
             depth_limit: match self.algorithm {
-                Algorithm::Bfs { depth_limit } => depth_limit.map(Limit::Level),
+                Algorithm::Bfs { depth_limit, .. } => depth_limit.map(Limit::Level),
                 Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
                 Algorithm::ConnectedComponents | Algorithm::PageRank(_) => None,
             },
@@ -187,6 +193,10 @@ impl RunSettings {
                 _ => None,
             },
             parents: self.parents(),
+            batch: match self.algorithm {
+                Algorithm::Bfs { batch, .. } => Some(batch),
+                _ => None,
+            },
         }
     }
 }
@@ -212,6 +222,8 @@ pub struct SettingsReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub page_rank: Option<PageRankSettings>,
     pub parents: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -132,6 +132,31 @@ fn components_are_labelled_by_their_smallest_vertex_edges_taken_as_undirected() 
     assert_eq!(json["runs"][0]["edges_traversed"], 4);
 }
 
+#[test]
+fn batch_of_sources_gives_what_single_runs_give() {
+    let folder = Folder::with(SMALL);
+    let sources = "--source 3 --source 0 --source 3 --source 1 --target 2";
+    for options in ["", "--depth-limit 1", "--variant naive", "--access paged --page-size 4K --gpu-mem 1M"] {
+        let line = format!("bfs --graph graph.mtx {sources} {options} --verify");
+        folder.done(&format!("{line} --output single.csv"));
+        folder.done(&format!("{line} --batch --output batch.csv"));
+        assert_eq!(folder.read("batch.csv"), folder.read("single.csv"), "{options}");
+        let (single, batch) = (folder.json(&line), folder.json(&format!("{line} --batch")));
+        for (single, batch) in
+            single["runs"].as_array().expect("runs").iter().zip(batch["runs"].as_array().expect("runs"))
+        {
+            for field in ["source", "reached", "max_level", "farthest_vertex", "target"] {
+                assert_eq!(single[field], batch[field], "{field} {options}");
+            }
+        }
+        assert_eq!(batch["batches"][0]["sources"], serde_json::json!([3, 0, 3, 1]));
+    }
+    let text = folder.done("bfs --graph graph.mtx --source 3 --source 0 --batch --profile");
+    assert_mentions(&text, &["from 2 sources at once", "mean"]);
+    assert_mentions(&folder.refused("bfs --graph graph.mtx --batch --parents"), &["--batch", "--parents"]);
+    assert_mentions(&folder.done("plan bfs --graph graph.mtx --batch"), &["search masks", "120"]);
+}
+
 /// The ranks of [`SMALL`] at damping 0.5: what vertices 2 and 4 hand on goes to all.
 fn small_ranks() -> [f64; 5] {
     // In units of what every vertex gets: 3 gets 1, 4 gets 1, 0 gets 1 + 1/2, 1 gets 1 + 3/8, 2 gets 1 + 3/8 + 11/16.
@@ -298,6 +323,7 @@ fn every_field_of_json_is_documented() {
         "cc --graph graph.mtx",
         "plan cc --graph graph.mtx",
         "pagerank --graph graph.mtx --verify",
+        "bfs --graph graph.mtx --source 0 --source 3 --batch",
         "info graph.mtx",
         "convert graph.mtx graph.gvg",
         "doctor",

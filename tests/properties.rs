@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{LANES, paged, random_graph, undirected, with_least_budget};
+use common::{LANES, paged, random_graph, symmetrized, with_least_budget};
 use gpuvm_engine::graph::{Csr, Order, Weights};
 use gpuvm_engine::{
     Access, BfsOptions, Directions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph,
@@ -48,7 +48,7 @@ proptest! {
     fn order_of_the_rows_and_direction_of_the_steps_change_no_answer(
         csr in random_graph(), threads in 1_usize..5, heads_shift in 0_u32..4
     ) {
-        let natural = undirected(&csr);
+        let natural = symmetrized(&csr).with_weights(Weights::Hash).expect("no values");
         let source = csr.max_degree_vertex().expect("at least one vertex");
         let levels = reference::bfs(&natural, source);
         let distances = reference::sssp(&natural, source);
@@ -101,7 +101,7 @@ proptest! {
         csr in random_graph(), threads in 1_usize..5, num_sources in 1_usize..140, both_ways in prop::bool::ANY,
         depth_limit in prop::option::of(0_u32..4), seed in any::<u32>(),
     ) {
-        let csr = if both_ways { undirected(&csr) } else { csr };
+        let csr = if both_ways { symmetrized(&csr) } else { csr };
         let n = csr.num_vertices() as u32;
         // Some come twice.
         let sources: Vec<u32> = (0..num_sources as u32).map(|i| seed.wrapping_add(i / 2 * 7) % n).collect();
@@ -128,6 +128,34 @@ proptest! {
                         assert_eq!(found.reached[i], reached.clone().count() as u64, "{context}");
                         assert_eq!(Some(&found.max_levels[i]), reached.max(), "{context}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn directed_graph_with_its_reverse_is_pulled_to_the_same_levels(
+        csr in random_graph(), threads in 1_usize..5, heads_shift in 0_u32..4
+    ) {
+        let source = csr.max_degree_vertex().expect("at least one vertex");
+        let levels = reference::bfs(&csr, source);
+        let with_reverse = csr.with_reverse(1 << heads_shift).expect("fits");
+        for order in [Order::Natural, Order::Degree] {
+            let csr = with_reverse.clone().in_order(order).expect("fits");
+            for directions in [Directions::Auto, Directions::Pull] {
+                let lanes = LANES[threads % 2];
+                let config =
+                    EngineConfig { directions, ..paged(Variant::Balanced, Policy::PinnedShare, threads, lanes) };
+                let least = with_least_budget(config.clone(), &csr, Workload::ALL);
+                let zero_copy = EngineConfig { access: Some(Access::ZeroCopy), ..config.clone() };
+                for config in [config, least, zero_copy] {
+                    let engine = Engine::new(config.clone()).expect("valid settings");
+                    let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                    let answer = graph.bfs(source, &BfsOptions::default()).expect("runs");
+                    assert_eq!(answer.levels, levels, "{order:?} {config:?}");
+                    let is_pull = |step: &gpuvm_engine::StepStats| step.direction == gpuvm_engine::Direction::Pull;
+                    let pulls = answer.stats.steps.iter().skip(1).all(is_pull);
+                    assert!(pulls || directions == Directions::Auto, "{config:?} {:?}", answer.stats.steps);
                 }
             }
         }
@@ -162,7 +190,7 @@ proptest! {
             verify::page_rank(&csr, &options, Some(answer.change), &answer.ranks).expect("certified");
         });
         // Edges handed out along rows and collected from rows carry the same.
-        let symmetric = undirected(&csr);
+        let symmetric = symmetrized(&csr);
         let directed = Csr::new(
             symmetric.row_offsets().clone(), symmetric.column_indices().clone(), Weights::Unit, false,
         ).expect("valid");

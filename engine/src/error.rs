@@ -33,6 +33,8 @@ pub enum GraphError {
     NoPermutation { row: u64, id: u64 },
     #[error("{num_ids} ids for {num_vertices} rows")]
     PermutationLength { num_ids: u64, num_vertices: u64 },
+    #[error("the reverse graph has not as many vertices and edges as the graph")]
+    Reverse,
     #[error("the heads of vertex {vertex} are not its first neighbours")]
     HeadsDiffer { vertex: u64 },
     #[error("a {rows} x {columns} matrix is not a graph, its rows and columns must be the same vertices")]

@@ -52,14 +52,15 @@ impl Workload {
     };
 
     /// Heads of a vertex that a run on `csr` uses: those that the graph has, or else what `config` has made; 0 for none.
-    /// They serve where every edge has its reverse, and not the naive variant, which is the paper's.
+    /// They serve BFS where the edges into each vertex are known, components where every edge has its reverse, and not the
+    /// naive variant, which is the paper's.
     pub(crate) fn heads_per_vertex(self, csr: &Csr, config: &EngineConfig) -> u32 {
-        let wanted = ((self.bfs || self.bfs_batch) && config.directions != Directions::Push
-            || self.connected_components)
-            && csr.is_symmetric()
+        let pulls =
+            (self.bfs || self.bfs_batch) && config.directions != Directions::Push && csr.incoming().is_some();
+        let wanted = (pulls || self.connected_components && csr.is_symmetric())
             && csr.num_edges() > 0
             && config.variant == Variant::Balanced;
-        match csr.heads() {
+        match csr.incoming().and_then(Csr::heads) {
             _ if !wanted || config.heads == 0 => 0,
             Some(heads) => heads.per_vertex(),
             None if config.directions == Directions::Pull
@@ -101,7 +102,7 @@ pub struct MemoryPlan {
     pub least_bytes: u64,
     /// Bytes of a page.
     pub page_size: PageSize,
-    /// Pages that the edges make: columns, weights and heads.
+    /// Pages that the edges make: columns, weights, columns of the reverse graph, and heads.
     pub num_pages: u64,
     /// Frames for them; 0 unless paged.
     pub num_frames: u64,
@@ -112,6 +113,8 @@ pub struct MemoryPlan {
     pub num_head_frames: u64,
     /// Heads of a vertex, copies of its first neighbours; 0 for none.
     pub heads_per_vertex: u32,
+    /// Whether the reverse of a directed graph is put on the device, too.
+    pub uses_reverse: bool,
     /// Edges of a segment: the most that a work item covers.
     pub chunk_edges: u32,
     /// Warps of a launch.
@@ -151,16 +154,26 @@ impl MemoryPlan {
         }
         let head_bytes = match heads_per_vertex {
             0 => 0,
-            heads => num_head_vertices(csr.row_offsets()) * 4 * u64::from(heads),
+            heads => {
+                let offsets = csr.incoming().map_or(&[][..], |incoming| incoming.row_offsets());
+                num_head_vertices(offsets) * 4 * u64::from(heads)
+            }
         };
         let num_head_pages = head_bytes.div_ceil(page_bytes);
-        let num_pages =
-            column_bytes.div_ceil(page_bytes) + weights_bytes.div_ceil(page_bytes) + num_head_pages;
+        let uses_reverse = heads_per_vertex > 0 && !csr.is_symmetric();
+        let reverse_bytes = if uses_reverse { column_bytes } else { 0 };
+        let num_pages = (1 + u64::from(uses_reverse)) * column_bytes.div_ceil(page_bytes)
+            + weights_bytes.div_ceil(page_bytes)
+            + num_head_pages;
 
         let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
         if config.variant == Variant::Balanced {
             add("segments", num_segments * 4);
+            if uses_reverse {
+                add("reverse row offsets", (n + 1) * 8);
+                add("reverse segments", num_segments * 4);
+            }
             if workload.bfs || workload.bfs_batch || workload.sssp {
                 add("frontier queues", 2 * 4 * (n + num_segments));
             }
@@ -197,7 +210,7 @@ impl MemoryPlan {
         let queue_bytes = config.transport.device_bytes();
         let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes + queue_bytes;
         let least_bytes = state_bytes + paging_bytes(least_frames);
-        let resident_bytes = state_bytes + column_bytes + weights_bytes + head_bytes;
+        let resident_bytes = state_bytes + column_bytes + weights_bytes + reverse_bytes + head_bytes;
 
         let free_bytes = device.free_bytes()?;
         // Never more than there is: a budget is a bound, not a promise.
@@ -234,7 +247,10 @@ impl MemoryPlan {
             // Managed memory beyond what the card has free may hang it, so it counts like any other.
             Access::Resident | Access::Managed | Access::ManagedReadMostly => resident_bytes,
             // In place: the CPU device reads row offsets where they are, too.
-            Access::ZeroCopy if device.is_cpu() => state_bytes - state[0].bytes,
+            Access::ZeroCopy if device.is_cpu() => {
+                state_bytes
+                    - state.iter().filter(|item| is_row_offsets(item)).map(|item| item.bytes).sum::<u64>()
+            }
             Access::ZeroCopy => state_bytes,
         };
         if needed_bytes > budget_bytes {
@@ -275,9 +291,12 @@ impl MemoryPlan {
             Access::Resident | Access::Managed | Access::ManagedReadMostly => {
                 state.push(PlanItem { name: "column indices", bytes: column_bytes });
                 state.push(PlanItem { name: "weights", bytes: weights_bytes });
+                state.push(PlanItem { name: "reverse", bytes: reverse_bytes });
                 state.push(PlanItem { name: "heads", bytes: head_bytes });
             }
-            Access::ZeroCopy if device.is_cpu() => state[0].bytes = 0,
+            Access::ZeroCopy if device.is_cpu() => {
+                state.iter_mut().filter(|item| is_row_offsets(item)).for_each(|item| item.bytes = 0);
+            }
             Access::ZeroCopy => {}
         }
         let total_bytes = state.iter().map(|item| item.bytes).sum();
@@ -294,6 +313,7 @@ impl MemoryPlan {
             num_pinned_frames,
             num_head_frames,
             heads_per_vertex,
+            uses_reverse,
             chunk_edges,
             num_warps,
             page_edges,
@@ -309,6 +329,10 @@ impl MemoryPlan {
     pub fn evicts(&self) -> bool {
         self.access == Access::Paged && self.num_frames < self.num_pages
     }
+}
+
+fn is_row_offsets(item: &PlanItem) -> bool {
+    item.name.ends_with("row offsets")
 }
 
 #[cfg(test)]

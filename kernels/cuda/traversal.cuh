@@ -69,12 +69,6 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
     for (; first < last; first += kLanes) body(u32(first + warp.lane), first + warp.lane < last);
 }
 
-// Adds the numbers of all lanes to sum number `i` of the step.
-GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number) {
-  number = warp.sum(number);
-  if (warp.leads() && number != 0) add_relaxed_only(&view.counters->sums[i].value, number);
-}
-
 // Calls `body(v, wanted, heads)` for the vertices that have heads and that `wants(v)`, in the order of their addresses, a
 // lane each; `wanted` is false for a lane that has none while others do, and `heads` are the `1 << heads_shift` of v.
 // All lanes call `body` together. It may push, and must make room, and waits for no page. A page of heads that nobody
@@ -111,6 +105,12 @@ GPUVM_DEVICE void for_each_heads(Warp& warp, const TraversalView& view, const Gr
     scan_heads(warp, step, graph, PagedHeads(view, graph), wants, body);
   else
     scan_heads(warp, step, graph, PlainHeads(view, graph), wants, body);
+}
+
+// Adds the numbers of all lanes to sum number `i` of the step.
+GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number) {
+  number = warp.sum(number);
+  if (warp.leads() && number != 0) add_relaxed_only(&view.counters->sums[i].value, number);
 }
 
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one

@@ -11,7 +11,7 @@
 #undef __ATOMIC_RELEASE
 #define __ATOMIC_RELEASE __ATOMIC_RELAXED
 #endif
-#include "bfs.cuh"
+#include "bfs_batch.cuh"
 #include "connected_components.cuh"
 #include "page_rank.cuh"
 #include "sssp.cuh"
@@ -75,6 +75,7 @@ struct Levels {
   std::vector<u32> levels;
   u64 num_head_steps = 0, num_tail_steps = 0;
   std::vector<u32> labels{};
+  std::vector<u8> of_batch{};
 };
 Levels run_bfs(struct Graph& graph, Pages* pages, u32 num_threads, bool pulls);
 
@@ -302,6 +303,27 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
     found.num_tail_steps += records[i].scan == kScanTails;
   }
 
+  // 64 searches at once, from vertex 7 and those after it.
+  std::vector<u64> seen(n, 0), frontier(n, 0), next(n, 0);
+  found.of_batch.assign(64 * n, 0xFF);
+  state = LoopState{};
+  for (u64 s = 0; s < 64; ++s) {
+    const u64 v = 7 + s, begin = graph.row_offsets[v], end = graph.row_offsets[v + 1];
+    seen[v] = frontier[v] = u64(1) << s;
+    found.of_batch[s * n + v] = 0;
+    queues[0][0][s] = u32(v);
+    for (u64 segment = (begin >> Graph::kSegmentShift) + 1; begin != end && segment <= (end - 1) >> Graph::kSegmentShift; ++segment)
+      queues[0][1][state.step.num_continuations++] = u32(segment);
+    state.step.frontier_edges += end - begin;
+  }
+  state.step.scan = kScanChunks;
+  state.step.num_vertices = 64;
+  const BfsBatchArgs batch{args, address(seen), address(frontier), address(next), address(found.of_batch), ~u64(0), 1, 254};
+  on_threads(num_threads, [&](Warp& warp) { bfs_batch(warp, batch); });
+  require(error.code == 0, "no kernel failed");
+  for (u64 v = 0; v < n; ++v)
+    require(found.of_batch[v] == u8(found.levels[v]), "a search among others finds the levels that it finds alone");
+
   found.labels.resize(n);
   for (FrontierView& frontier : view.frontiers) frontier = {};
   state = LoopState{};
@@ -334,6 +356,7 @@ int main() {
     for (Pages* paged : {static_cast<Pages*>(nullptr), &few}) {
       const Levels pulled = run_bfs(undirected, paged, 4, true);
       require(pulled.levels == pushed.levels, "pulling finds the levels of pushing");
+      require(pulled.of_batch == pushed.of_batch, "a batch that pulls finds the levels of one that pushes");
       require(pulled.labels == pushed.labels, "components from a sample of the edges are those from all");
       require(pulled.num_head_steps > 0 && pulled.num_tail_steps > 0, "heads and tails were pulled");
       std::printf("4 threads, %s: %llu steps over heads and %llu over tails agree with pushes\n",

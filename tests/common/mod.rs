@@ -40,16 +40,6 @@ pub fn csr_of(num_vertices: u32, edges: &[(u32, u32)], weights: impl Fn(&[u32]) 
     Csr::new(row_offsets, columns, weights(&order), false).expect("a valid graph")
 }
 
-/// The edges of `csr` in both directions, with weights by the `hash8` rule.
-pub fn undirected(csr: &Csr) -> Csr {
-    let n = csr.num_vertices() as u32;
-    let both = |u: u32| csr.neighbors(u).iter().flat_map(move |&v| [(u, v), (v, u)]);
-    let edges: Vec<(u32, u32)> = (0..n).flat_map(both).collect();
-    let both = csr_of(n, &edges, |_| Weights::Hash);
-    let (offsets, columns) = (both.row_offsets().clone(), both.column_indices().clone());
-    Csr::new(offsets, columns, Weights::Hash, true).expect("a valid graph")
-}
-
 /// Graphs of up to 300 vertices and 6000 edges, so up to six 4 KiB pages of columns, some with a hub whose row crosses
 /// page boundaries; weights of every type, zeros among them.
 pub fn random_graph() -> impl Strategy<Value = Csr> {
@@ -81,6 +71,15 @@ pub fn random_graph() -> impl Strategy<Value = Csr> {
             }
         })
     })
+}
+
+/// The graph with the reverse of every edge, all of weight 1.
+pub fn symmetrized(csr: &Csr) -> Csr {
+    let both = |u: u32| csr.neighbors(u).iter().flat_map(move |&v| [(u, v), (v, u)]);
+    let edges: Vec<(u32, u32)> = (0..csr.num_vertices() as u32).flat_map(both).collect();
+    let directed = csr_of(csr.num_vertices() as u32, &edges, |_| Weights::Unit);
+    let (row_offsets, columns) = (directed.row_offsets().clone(), directed.column_indices().clone());
+    Csr::new(row_offsets, columns, Weights::Unit, true).expect("a valid graph")
 }
 
 /// Both warps: the product's and the emulated one of 32 lanes.

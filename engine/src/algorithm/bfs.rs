@@ -39,7 +39,8 @@ pub struct BfsResult {
 
 impl PreparedGraph {
     /// Level of every vertex: the fewest edges on a path from `source`. Level by level: the frontier looks at its edges, or
-    /// where every edge has its reverse and no parents are asked for, unvisited vertices look for the frontier, whichever
+    /// where the edges into each vertex are known (every edge has its reverse, or the graph has its reverse with it) and no
+    /// parents are asked for, unvisited vertices look for the frontier, whichever
     /// is to fetch and look at less.
     ///
     /// # Errors
@@ -81,7 +82,7 @@ impl PreparedGraph {
                 // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
                 incoming: match options.parents || self.config.directions == Directions::Push {
                     true => GraphView::default(),
-                    false => traversal.graph,
+                    false => self.incoming_view(&traversal.graph),
                 },
                 ..self.search_args(traversal)
             };

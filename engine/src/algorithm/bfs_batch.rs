@@ -151,7 +151,7 @@ impl PreparedGraph {
                 depth_limit,
                 incoming: match self.config.directions == Directions::Push {
                     true => GraphView::default(),
-                    false => traversal.graph,
+                    false => self.incoming_view(&traversal.graph),
                 },
                 ..self.search_args(traversal)
             };

@@ -20,6 +20,8 @@ pub struct Csr {
     symmetric: bool,
     heads: Option<Heads>,
     permutation: Option<Permutation>,
+    /// The edges into each vertex, of a directed graph.
+    reverse: Option<Box<Csr>>,
 }
 
 impl Csr {
@@ -70,7 +72,15 @@ impl Csr {
         {
             return Err(GraphError::WeightCount { num_weights: num_weights as u64, num_edges });
         }
-        Ok(Self { row_offsets, column_indices, weights, symmetric, heads: None, permutation: None })
+        Ok(Self {
+            row_offsets,
+            column_indices,
+            weights,
+            symmetric,
+            heads: None,
+            permutation: None,
+            reverse: None,
+        })
     }
 
     /// Reads every column index and checks that it is a vertex.
@@ -117,6 +127,44 @@ impl Csr {
     /// Whether every edge has its reverse, with the same weight.
     pub fn is_symmetric(&self) -> bool {
         self.symmetric
+    }
+
+    /// The edges into each vertex of a directed graph, if they are kept with it: rows in the same order, without weights.
+    pub fn reverse(&self) -> Option<&Csr> {
+        self.reverse.as_deref()
+    }
+
+    /// The same graph with its reverse, of which bottom-up steps of BFS read the heads: those of a directed graph, since an
+    /// undirected one is its own reverse.
+    ///
+    /// # Errors
+    /// [`GraphError::ColumnOutOfRange`]; those of [`Heads::new`].
+    pub fn with_reverse(self, heads_per_vertex: u32) -> Result<Self, Error> {
+        if self.symmetric {
+            return Ok(self);
+        }
+        let reverse = match self.reverse {
+            Some(reverse) => *reverse,
+            None => self.reversed()?,
+        };
+        Ok(Self { reverse: Some(Box::new(reverse.with_heads(heads_per_vertex)?)), ..self })
+    }
+
+    /// The same graph with a reverse that was kept with it, which is not read.
+    ///
+    /// # Errors
+    /// [`GraphError::Reverse`] unless it has as many vertices and edges.
+    pub fn with_kept_reverse(self, reverse: Self) -> Result<Self, GraphError> {
+        if (self.num_vertices(), self.num_edges()) != (reverse.num_vertices(), reverse.num_edges()) {
+            return Err(GraphError::Reverse);
+        }
+        Ok(Self { reverse: Some(Box::new(reverse)), ..self })
+    }
+
+    /// The graph whose rows are the edges into each vertex: itself if every edge has its reverse, else the reverse that is
+    /// kept with it, if there is one.
+    pub fn incoming(&self) -> Option<&Csr> {
+        if self.symmetric { Some(self) } else { self.reverse() }
     }
 
     /// The vertices that rows are of, where rows are not numbered as vertices.
@@ -224,8 +272,13 @@ impl Csr {
             weights,
             self.symmetric,
         )?;
-        Ok(Self { heads: self.heads.clone(), permutation: self.permutation.clone(), ..csr }
-            .with_hashes_stored())
+        Ok(Self {
+            heads: self.heads.clone(),
+            permutation: self.permutation.clone(),
+            reverse: self.reverse.clone(),
+            ..csr
+        }
+        .with_hashes_stored())
     }
 
     /// Number of edges that leave `u`.

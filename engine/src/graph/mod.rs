@@ -5,6 +5,7 @@ mod csr;
 mod heads;
 mod host_array;
 mod order;
+mod reverse;
 mod sprs;
 mod weights;
 

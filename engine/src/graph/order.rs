@@ -73,8 +73,8 @@ impl Csr {
         if largest > SKEWED * mean.max(1) { Order::Degree } else { Order::Natural }
     }
 
-    /// The same graph with its rows in this order, sorted each by the rows that their neighbours have; heads are made anew if
-    /// there were any. Ids of vertices stay what they are: algorithms take and give those, and weights by the `hash8` rule,
+    /// The same graph with its rows in this order, sorted each by the rows that their neighbours have; heads and reverse
+    /// are made anew if there were any. Ids of vertices stay what they are: algorithms take and give those, and weights by the `hash8` rule,
     /// a function of the ids, become stored ones. Takes the memory of the edges once more.
     ///
     /// # Errors
@@ -92,8 +92,12 @@ impl Csr {
                 ids
             }
         };
-        let heads = self.heads().map_or(0, super::Heads::per_vertex);
-        self.renumbered(original_ids, order == Order::Natural)?.with_heads(heads)
+        let heads = |csr: &Self| csr.heads().map_or(0, super::Heads::per_vertex);
+        let ordered = self.renumbered(original_ids, order == Order::Natural)?.with_heads(heads(&self))?;
+        match self.reverse() {
+            Some(reverse) => ordered.with_reverse(heads(reverse)),
+            None => Ok(ordered),
+        }
     }
 
     /// All vertices by falling degree, edges in both directions counted.

@@ -8,7 +8,10 @@ use super::head::{
     ALIGNMENT, BIPARTITE, DUPLICATES_KEPT, ENTRY_BYTES, HEADER_BYTES, Head, LOOPS_KEPT, SYMMETRIC,
     SYMMETRIZED, Section,
 };
-use super::{CHUNK, COLUMN_INDICES, HEADS, ORIGINAL_IDS, ROW_OFFSETS, WEIGHTS, checksum};
+use super::{
+    CHUNK, COLUMN_INDICES, HEADS, ORIGINAL_IDS, REVERSE_COLUMNS, REVERSE_HEADS, REVERSE_OFFSETS, ROW_OFFSETS,
+    WEIGHTS, checksum,
+};
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
@@ -38,6 +41,13 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     }
     if let Some(permutation) = csr.permutation() {
         contents.push((ORIGINAL_IDS, bytemuck::cast_slice(permutation.original_ids())));
+    }
+    if let Some(reverse) = csr.reverse() {
+        contents.push((REVERSE_OFFSETS, bytemuck::cast_slice(reverse.row_offsets())));
+        contents.push((REVERSE_COLUMNS, bytemuck::cast_slice(reverse.column_indices())));
+        if let Some(heads) = reverse.heads().filter(|heads| heads.num_vertices() > 0) {
+            contents.push((REVERSE_HEADS, bytemuck::cast_slice(heads.ids())));
+        }
     }
     let total: u64 = contents.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     progress.begin("checksum", total);
