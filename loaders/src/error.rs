@@ -162,6 +162,18 @@ pub enum LoadError {
         #[source]
         source: GraphError,
     },
+    #[error(
+        "{path}: {num_vertices} vertices, the GAP suite's .sg and .wsg files hold 2147483647 at most; write .gvg, .mtx or \
+         .el instead",
+        path = path.display()
+    )]
+    TooLargeForGap { path: PathBuf, num_vertices: u64 },
+    #[error(
+        "{path}: an edge weighs {weight}, the weights of a .wsg file are integers of 32 bits: write .mtx or .wel, or use \
+         --weights unit or hash",
+        path = path.display()
+    )]
+    NoGapWeight { path: PathBuf, weight: f64 },
     #[error("{path}: cannot be written", path = path.display())]
     Write {
         path: PathBuf,

@@ -28,6 +28,7 @@ mod options;
 mod progress;
 mod summary;
 mod weights;
+mod write;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
 pub use summary::LoadSummary;
+pub use write::{OutputFormat, UnknownOutputFormat, discard_drafts, write_graph};
 
 /// A graph, and what was found in its file.
 #[derive(Clone, Debug)]
