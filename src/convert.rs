@@ -1,20 +1,19 @@
-//! `convert` and `generate`: a graph of any origin to a `.gvg` file.
+//! `convert` and `generate`: a graph of any origin to a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Error, Result, bail};
-use bytesize::ByteSize;
+use anyhow::{Context, Result, bail};
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadError, write_gvg};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, GenerateArgs};
 use crate::named::{self, Opened};
-use crate::output::{Draft, JsonSink, refuse_same_file};
+use crate::output::JsonSink;
 use crate::progress::Watch;
-use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, grouped, time};
+use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, time};
 use crate::settings;
+use crate::target::{Target, WrittenReport};
 
 #[derive(Debug, Serialize)]
 struct ConvertReport {
@@ -22,27 +21,26 @@ struct ConvertReport {
     program: Program,
     graph: GraphReport,
     timings: Timings,
-    output: PathBuf,
-    bytes_written: u64,
-    write_seconds: f64,
+    #[serde(flatten)]
+    written: WrittenReport,
 }
 
 /// Loads the graph and writes it.
 pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let target = Target::new(&args.output, args.force, Some(&args.input))?;
+    let target = Target::new(&args.output, args.to, args.force, Some(&args.input))?;
     let json = JsonSink::create(&args.json.into(), Some(&args.input))?;
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
     let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
-    let report = target.write("convert", &args.input, opened, timings, watch)?;
+    let report = write("convert", &args.input, target, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
 }
 
 /// Makes a graph of a family and writes it.
 pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let target = Target::new(&args.output, args.force, None)?;
+    let target = Target::new(&args.output, args.to, args.force, None)?;
     let name = PathBuf::from(args.name.to_string());
     let json = JsonSink::create(&args.json.into(), Some(&args.output))?;
 
@@ -59,63 +57,27 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
         (None, name) => bail!("{name} cannot be generated"),
     };
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
-    let report = target.write("generate", &name, Opened { graph, cache: None }, timings, watch)?;
+    let report = write("generate", &name, target, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
 }
 
-/// A `.gvg` file that can be written and is not there yet.
-struct Target<'a> {
-    path: &'a Path,
-    draft: Draft,
-}
-
-impl<'a> Target<'a> {
-    fn new(path: &'a Path, force: bool, input: Option<&Path>) -> Result<Self> {
-        let shown = path.display();
-        if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("gvg")) {
-            bail!("{shown}: the name of the file to write must end in .gvg");
-        }
-        if let Some(input) = input {
-            refuse_same_file(path, input)?;
-        }
-        if path.exists() && !path.is_dir() && !force {
-            bail!("{shown}: is there already, use --force to replace it");
-        }
-        Ok(Self { path, draft: Draft::create(path)? })
-    }
-
-    fn write(
-        self,
-        command: &'static str,
-        input: &Path,
-        opened: Opened,
-        timings: Timings,
-        watch: &Watch,
-    ) -> Result<ConvertReport> {
-        watch.interrupt.check()?;
-        let started = Instant::now();
-        let shown = self.path.display();
-        let Opened { graph, cache } = opened;
-        let written = write_gvg(self.draft.temporary_path(), &graph, watch);
-        let bytes_written = written.map_err(|error| match error {
-            // Not the name of the draft, which nobody has typed.
-            LoadError::Write { source, .. } => {
-                Error::new(source).context(format!("{shown}: cannot be written"))
-            }
-            error => error.into(),
-        })?;
-        watch.interrupt.check()?;
-        self.draft.keep()?;
-        Ok(ConvertReport {
-            schema: SCHEMA,
-            program: Program::new(command),
-            graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
-            timings,
-            output: self.path.to_owned(),
-            bytes_written,
-            write_seconds: started.elapsed().as_secs_f64(),
-        })
-    }
+fn write(
+    command: &'static str,
+    input: &Path,
+    target: Target<'_>,
+    opened: Opened,
+    timings: Timings,
+    watch: &Watch,
+) -> Result<ConvertReport> {
+    let Opened { graph, cache } = opened;
+    let written = target.write(&graph, watch)?;
+    Ok(ConvertReport {
+        schema: SCHEMA,
+        program: Program::new(command),
+        graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
+        timings,
+        written,
+    })
 }
 
 impl Report for ConvertReport {
@@ -123,13 +85,8 @@ impl Report for ConvertReport {
         let mut sheet = Sheet::default();
         self.graph.describe(&mut sheet);
         sheet.line("weights", self.graph.weight_type);
-        sheet.line("output", self.output.display());
-        sheet.more(format_args!(
-            "{} bytes ({})",
-            grouped(self.bytes_written),
-            ByteSize::b(self.bytes_written)
-        ));
-        sheet.line("time", format_args!("{}, write {}", self.timings, time(self.write_seconds)));
+        self.written.describe(&mut sheet);
+        sheet.line("time", format_args!("{}, write {}", self.timings, time(self.written.write_seconds)));
         sheet.0
     }
 }

@@ -73,7 +73,7 @@ struct SizeReport {
 
 /// Looks at a graph and tells.
 pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let Some(graph) = args.graph else { return known::list(&args.json.into(), quiet) };
+    let Some(graph) = args.graph else { return known::list("info", &args.json.into(), quiet) };
     let json = JsonSink::create(&args.json.into(), Some(&graph))?;
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);

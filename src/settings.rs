@@ -240,7 +240,7 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
 }
 
 /// The vertex of `csr` that `argument` names; `role` says what it is in messages.
-fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
+pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
     let (VertexArg(typed), num_vertices) = (argument, csr.num_vertices());
     match typed.parse::<VertexId>() {
         Ok(vertex) if u64::from(vertex) < num_vertices => Ok(vertex),

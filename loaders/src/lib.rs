@@ -26,6 +26,7 @@ mod memory;
 mod mmap;
 mod options;
 mod progress;
+mod subgraph;
 mod summary;
 mod weights;
 mod write;
@@ -44,6 +45,7 @@ use format::matrix_market::{self, Text};
 use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
+pub use subgraph::induced;
 pub use summary::LoadSummary;
 pub use write::{OutputFormat, UnknownOutputFormat, discard_drafts, write_graph};
 

@@ -13,8 +13,7 @@ use gpuvm_loaders::{
 const DIRECTED: &str = "%%MatrixMarket matrix coordinate integer general\n3 3 3\n3 1 7\n1 2 5\n1 3 6\n";
 
 /// 0 - 1 (0.5), 1 - 2 (2), 1 - 1 (0.1); 3 is alone.
-const SYMMETRIC: &str =
-    "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 0.5\n3 2 2\n2 2 0.1\n";
+const SYMMETRIC: &str = "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 0.5\n3 2 2\n2 2 0.1\n";
 
 fn graph(text: &str, options: &LoadOptions) -> LoadedGraph {
     load_bytes("graph.mtx".as_ref(), text.as_bytes(), options).expect("a valid file")
@@ -66,7 +65,8 @@ fn symmetric_graph_is_its_lower_triangle_in_matrix_market_and_both_directions_in
         text(&with_loops, OutputFormat::MatrixMarket),
         "%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 0.5\n2 2 0.1\n3 2 2.0\n"
     );
-    let without_weights = graph(SYMMETRIC, &LoadOptions { weights: WeightRule::Unit, ..LoadOptions::default() });
+    let without_weights =
+        graph(SYMMETRIC, &LoadOptions { weights: WeightRule::Unit, ..LoadOptions::default() });
     assert_eq!(
         text(&without_weights, OutputFormat::MatrixMarket),
         "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 2\n2 1\n3 2\n"
@@ -146,7 +146,15 @@ fn weights_of_every_type_come_back_from_matrix_market() {
 #[test]
 fn graph_of_many_pieces_comes_back_from_matrix_market() {
     // 600 000 edges are three pieces; a hub's row goes over their ends, and every other row is empty.
-    let row = |u: u64| if u == 500 { 0..300_000 } else if u % 2 == 0 { 0..0 } else { u..u + 300 };
+    let row = |u: u64| {
+        if u == 500 {
+            0..300_000
+        } else if u % 2 == 0 {
+            0..0
+        } else {
+            u..u + 300
+        }
+    };
     let n = 300_000;
     let columns: Vec<u32> = (0..2_000).flat_map(row).map(|v| v as u32).collect();
     let mut offsets = vec![0_u64];
@@ -169,7 +177,10 @@ fn graphs_without_edges_or_vertices_are_written() {
         assert_eq!(text(&graph, OutputFormat::MatrixMarket), text_in);
         assert_eq!(text(&graph, OutputFormat::EdgeList), "");
         let offsets = vec![0; n + 1];
-        assert_eq!(written(&graph, OutputFormat::GapSerialized), bytes(0, &[&[0, n as i64], &offsets], &[&[]]));
+        assert_eq!(
+            written(&graph, OutputFormat::GapSerialized),
+            bytes(0, &[&[0, n as i64], &offsets], &[&[]])
+        );
     }
 }
 
