@@ -49,6 +49,7 @@ mod paging;
 mod plan;
 pub mod reference;
 mod stats;
+pub mod transport;
 pub mod verify;
 
 pub use algorithm::{BfsOptions, BfsResult, ComponentsResult, SsspOptions, SsspResult};
