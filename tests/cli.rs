@@ -258,6 +258,7 @@ fn every_field_of_json_is_documented() {
     let page = include_str!("../docs/json.md");
     let folder = Folder::with(SMALL);
     let mut names = BTreeSet::new();
+    folder.done("generate grid:3x2 grid.gvg");
     for line in [
         "bfs --graph graph.mtx --source 4 --source 0 --target 2 --parents --depth-limit 3 --verify --output out.csv",
         "sssp --graph graph.mtx",
@@ -265,9 +266,12 @@ fn every_field_of_json_is_documented() {
         "plan cc --graph graph.mtx",
         "info graph.mtx",
         "convert graph.mtx graph.gvg",
+        "convert graph.mtx graph.el",
+        "extract graph.mtx part.gvg --largest-component --ids ids.csv",
         "doctor",
         "cc --graph grid:3x2",
         "info --known",
+        "datasets grid:3x2 --check grid.gvg",
     ] {
         fields(&folder.json(line), &mut names);
     }

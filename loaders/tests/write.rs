@@ -149,7 +149,7 @@ fn graph_of_many_pieces_comes_back_from_matrix_market() {
     let row = |u: u64| {
         if u == 500 {
             0..300_000
-        } else if u % 2 == 0 {
+        } else if u.is_multiple_of(2) {
             0..0
         } else {
             u..u + 300
