@@ -46,7 +46,8 @@ pub enum Command {
     Sssp(SsspArgs),
     /// Write a graph as a .gvg file, which opens at once, or in a format that other programs read
     #[command(after_long_help = "Examples:\n  gpuvm-graph convert karate.mtx karate.gvg\n  \
-        gpuvm-graph convert karate.gvg karate.wsg --weights hash")]
+        gpuvm-graph convert karate.gvg karate.wsg --weights hash\n  \
+        gpuvm-graph convert com-Friendster.mtx FS.gvg --mem 8G")]
     Convert(ConvertArgs),
     /// Write a part of a graph as a graph of its own: its largest component, or what is near a vertex
     #[command(after_long_help = "Example: what three edges lead to from vertex 0\n  \
@@ -141,6 +142,12 @@ pub struct ConvertArgs {
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
+    /// Convert within so much memory, for a graph that does not fit: sorted on disk, and the same file in the end
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes, help_heading = "Result")]
+    pub mem: Option<u64>,
+    /// Where --mem sorts; beside the file to write if not given
+    #[arg(long, value_name = "DIR", requires = "mem", help_heading = "Result")]
+    pub temp_dir: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]

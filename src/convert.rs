@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
+use gpuvm_loaders::{LoadOptions, MemoryBound, OutputFormat, convert_within};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, GenerateArgs};
 use crate::named::{self, Opened};
 use crate::output::JsonSink;
 use crate::progress::Watch;
-use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, time};
+use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, count, time};
 use crate::settings;
 use crate::target::{Target, WrittenReport};
 
@@ -23,6 +25,18 @@ struct ConvertReport {
     timings: Timings,
     #[serde(flatten)]
     written: WrittenReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryReport>,
+}
+
+/// How a conversion within a bound went.
+#[derive(Debug, Serialize)]
+struct MemoryReport {
+    bound_bytes: u64,
+    /// The most memory that the program had at a time, where the system tells.
+    peak_resident_bytes: Option<u64>,
+    runs: u64,
+    temporary_bytes: u64,
 }
 
 /// Loads the graph and writes it.
@@ -32,10 +46,63 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
+    if let Some(bytes) = args.mem {
+        let bound = MemoryBound { bytes, temp_dir: args.temp_dir };
+        let report = convert_in_bound(&args.input, target, &options, &bound, watch)?;
+        return report::deliver(&report, json, quiet).context("the graph was converted, but not reported");
+    }
     let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
     let report = write("convert", &args.input, target, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
+}
+
+/// Converts within a bound of memory.
+fn convert_in_bound(
+    input: &Path,
+    target: Target<'_>,
+    options: &LoadOptions,
+    bound: &MemoryBound,
+    watch: &Watch,
+) -> Result<ConvertReport> {
+    if target.format() != OutputFormat::Gvg {
+        bail!(
+            "--mem is for .gvg files: convert to one first, and from it, which takes no memory, to another format"
+        );
+    }
+    if !input.exists() && input.to_str().is_some_and(|name| name.parse::<NamedGraph>().is_ok()) {
+        bail!("{}: --mem is for files, a graph that is generated has to fit memory", input.display());
+    }
+    let started = Instant::now();
+    let mut converted = None;
+    let written = target.write_by(0, watch, |path, _| {
+        let done = convert_within(input, path, options, bound, watch)?;
+        let bytes = done.bytes_written;
+        converted = Some(done);
+        Ok(bytes)
+    })?;
+    let Some(converted) = converted else { bail!("nothing was converted") };
+    let memory = MemoryReport {
+        bound_bytes: bound.bytes,
+        peak_resident_bytes: peak_resident_bytes(),
+        runs: converted.num_runs,
+        temporary_bytes: converted.temporary_bytes,
+    };
+    Ok(ConvertReport {
+        schema: SCHEMA,
+        program: Program::new("convert"),
+        timings: Timings::of_load(started.elapsed(), &converted.summary),
+        graph: GraphReport::of_converted(input, converted),
+        written,
+        memory: Some(memory),
+    })
+}
+
+/// The most memory that this program had at a time, mapped files included; Linux tells.
+fn peak_resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 /// Makes a graph of a family and writes it.
@@ -77,6 +144,7 @@ fn write(
         graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
         timings,
         written,
+        memory: None,
     })
 }
 
@@ -86,6 +154,23 @@ impl Report for ConvertReport {
         self.graph.describe(&mut sheet);
         sheet.line("weights", self.graph.weight_type);
         self.written.describe(&mut sheet);
+        if let Some(memory) = &self.memory {
+            let bound = ByteSize::b(memory.bound_bytes);
+            match memory.peak_resident_bytes {
+                Some(peak) => {
+                    sheet.line(
+                        "memory",
+                        format_args!("{} resident at the most, of {bound}", ByteSize::b(peak)),
+                    );
+                }
+                None => sheet.line("memory", format_args!("bound {bound}")),
+            }
+            sheet.more(format_args!(
+                "{} sorted on disk, {}",
+                count(memory.runs, "run", "runs"),
+                ByteSize::b(memory.temporary_bytes)
+            ));
+        }
         sheet.line("time", format_args!("{}, write {}", self.timings, time(self.written.write_seconds)));
         sheet.0
     }

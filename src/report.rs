@@ -10,7 +10,7 @@ use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
 use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, RunStats};
-use gpuvm_loaders::LoadSummary;
+use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -89,6 +89,19 @@ impl GraphReport {
             weight_type: csr.weights().weight_type(),
             cache,
             summary,
+        }
+    }
+
+    /// Of a graph that was converted without being in memory.
+    pub fn of_converted(path: &Path, converted: Converted) -> Self {
+        Self {
+            path: path.to_owned(),
+            vertices: converted.num_vertices,
+            edges: converted.num_edges,
+            symmetric: converted.symmetric,
+            weight_type: converted.weight_type,
+            cache: None,
+            summary: converted.summary,
         }
     }
 

@@ -53,6 +53,11 @@ impl<'a> Target<'a> {
         Ok(Self { path, format, draft: Draft::create(path)? })
     }
 
+    /// The format that will be written.
+    pub fn format(&self) -> OutputFormat {
+        self.format
+    }
+
     /// Writes `graph`.
     pub fn write(self, graph: &LoadedGraph, watch: &Watch) -> Result<WrittenReport> {
         let left_out = if self.format.loses_last_vertices() { last_isolated(&graph.csr) } else { 0 };

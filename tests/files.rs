@@ -138,3 +138,36 @@ fn file_is_compared_with_the_graph_that_it_should_be() {
     );
     assert_mentions(&folder.done("datasets"), &["GAP-kron", "gap-urand:SCALE"]);
 }
+
+#[test]
+fn conversion_within_a_bound_gives_the_same_file_and_tells_what_it_took() {
+    let folder = Folder::with(SMALL);
+    folder.done("convert graph.mtx memory.gvg");
+    let json = folder.json("convert graph.mtx bound.gvg --mem 1G --temp-dir .");
+    assert!(
+        fs::read(folder.path("bound.gvg")).expect("written")
+            == fs::read(folder.path("memory.gvg")).expect("written")
+    );
+    assert_eq!((&json["graph"]["vertices"], &json["graph"]["edges"]), (&8.into(), &5.into()));
+    let memory = &json["memory"];
+    assert_eq!((&memory["bound_bytes"], &memory["temporary_bytes"]), (&(1_u64 << 30).into(), &40.into()));
+    assert!(memory["runs"].as_u64().is_some_and(|runs| runs > 0));
+    assert_mentions(
+        &folder.done("convert graph.mtx bound.gvg --mem 1G --force"),
+        &["memory     ", "sorted on disk, 40 B"],
+    );
+    assert_mentions(
+        &folder.refused("convert graph.mtx new.gvg --mem 1M"),
+        &["1.0 MiB", "to convert in", "or more"],
+    );
+    assert_mentions(&folder.refused("convert graph.mtx new.mtx --mem 1G"), &["--mem is for .gvg"]);
+    assert_mentions(
+        &folder.refused("convert grid:3x3 new.gvg --mem 1G"),
+        &["grid:3x3", "--mem is for files"],
+    );
+    assert_mentions(
+        &folder.refused("convert graph.mtx new.gvg --mem 1G --temp-dir none"),
+        &["none: cannot be written"],
+    );
+    assert_eq!(folder.names(), ["bound.gvg", "graph.mtx", "memory.gvg"]);
+}

@@ -214,6 +214,17 @@ pub enum LoadError {
         path = path.display()
     )]
     NoGapWeight { path: PathBuf, weight: f64 },
+    #[error(
+        "{} ({bytes} bytes) of memory are too few to convert in, use {} ({least_bytes} bytes) or more, or fewer threads",
+        ByteSize::b(*bytes), ByteSize::b(*least_bytes)
+    )]
+    BoundTooSmall { bytes: u64, least_bytes: u64 },
+    #[error(
+        "{folder}: sorting takes {} ({needed_bytes} bytes) of disk, {} ({available_bytes} bytes) are available: make room, \
+         or name another folder with --temp-dir",
+        ByteSize::b(*needed_bytes), ByteSize::b(*available_bytes), folder = folder.display()
+    )]
+    NoRoom { folder: PathBuf, needed_bytes: u64, available_bytes: u64 },
     #[error("{path}: cannot be written", path = path.display())]
     Write {
         path: PathBuf,

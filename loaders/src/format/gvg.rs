@@ -55,6 +55,7 @@
 //! takes as long for a large graph as for a small one. [`LoadOptions::verify_file`] reads all the rest.
 
 mod head;
+pub(crate) mod stream;
 mod write;
 
 use std::marker::PhantomData;

@@ -11,6 +11,7 @@ use super::{CHUNK, COLUMN_INDICES, ROW_OFFSETS, WEIGHTS, checksum};
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
+use crate::summary::LoadSummary;
 use crate::write::draft::Draft;
 
 /// Writes `graph` as a graph file and returns its size in bytes.
@@ -38,15 +39,8 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     let sections = place(&contents, progress);
     progress.end();
     let sections = sections.ok_or(LoadError::Interrupted)?;
-    let flags = [
-        (SYMMETRIC, csr.is_symmetric()),
-        (BIPARTITE, summary.bipartite),
-        (SYMMETRIZED, summary.symmetrized),
-        (DUPLICATES_KEPT, summary.duplicates_kept),
-        (LOOPS_KEPT, summary.loops_kept),
-    ];
     let head = Head {
-        flags: flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag),
+        flags: flags(summary) | if csr.is_symmetric() { SYMMETRIC } else { 0 },
         weight_type: csr.weights().weight_type(),
         file_bytes: sections.last().map_or(HEADER_BYTES as u64, |last| last.offset + last.bytes),
         num_vertices: csr.num_vertices(),
@@ -58,6 +52,17 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     let written = write(path, &head, &contents, progress);
     progress.end();
     written.map(|()| head.file_bytes)
+}
+
+/// The flags that a summary says.
+pub(super) fn flags(summary: &LoadSummary) -> u32 {
+    let flags = [
+        (BIPARTITE, summary.bipartite),
+        (SYMMETRIZED, summary.symmetrized),
+        (DUPLICATES_KEPT, summary.duplicates_kept),
+        (LOOPS_KEPT, summary.loops_kept),
+    ];
+    flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag)
 }
 
 /// The table for sections of these contents; `None` if cancelled.
