@@ -132,6 +132,40 @@ fn components_are_labelled_by_their_smallest_vertex_edges_taken_as_undirected() 
     assert_eq!(json["runs"][0]["edges_traversed"], 4);
 }
 
+/// The ranks of [`SMALL`] at damping 0.5: what vertices 2 and 4 hand on goes to all.
+fn small_ranks() -> [f64; 5] {
+    // In units of what every vertex gets: 3 gets 1, 4 gets 1, 0 gets 1 + 1/2, 1 gets 1 + 3/8, 2 gets 1 + 3/8 + 11/16.
+    [1.5, 1.375, 2.0625, 1.0, 1.0].map(|rank| rank / 6.9375)
+}
+
+#[test]
+fn ranks_are_told_with_iterations_and_written_and_verified() {
+    let folder = Folder::with(SMALL);
+    let line = "pagerank --graph graph.mtx --damping 0.5 --tolerance 1e-12 --verify";
+    let text = folder.done(&format!("{line} --output ranks.npy"));
+    assert_mentions(&text, &["run        pagerank", "converged", "2.972973e-1  vertex 2", "verified   yes"]);
+    let (header, bytes) = npy(&folder.path("ranks.npy"));
+    assert!(header.contains("'<f8'") && header.contains("(5,)"), "{header}");
+    let ranks = bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().expect("8 bytes")));
+    assert!(ranks.zip(small_ranks()).all(|(got, expected)| (got - expected).abs() < 1e-11));
+
+    let json = folder.json(&format!("{line} --access paged --page-size 4K"));
+    let found = &json["page_rank"];
+    assert_eq!((&found["converged"], &found["largest"][0]["vertex"]), (&true.into(), &2.into()));
+    assert!((found["largest"][0]["rank"].as_f64().expect("a number") - small_ranks()[2]).abs() < 1e-11);
+    assert_eq!((&json["settings"]["damping"], &json["settings"]["iterations"]), (&0.5.into(), &100.into()));
+    let passes = found["iterations"].as_u64().expect("a number");
+    assert_eq!(
+        (&json["runs"][0]["edges_traversed"], &json["runs"][0]["faults"]),
+        (&(4 * passes).into(), &1.into())
+    );
+
+    let text = folder.done("pagerank --graph graph.mtx --iterations 2 --verify --output ranks.csv");
+    assert_mentions(&text, &["2 iterations", "not converged", "verified   yes"]);
+    assert!(folder.read("ranks.csv").starts_with("vertex,rank\n0,0."));
+    assert_mentions(&folder.done("plan pagerank --graph graph.mtx"), &["ranks", "120"]);
+}
+
 #[test]
 fn several_sources_are_reported_each_with_their_mean() {
     let folder = Folder::with(SMALL);
@@ -264,8 +298,11 @@ fn every_field_of_json_is_documented() {
         "sssp --graph graph.mtx",
         "cc --graph graph.mtx",
         "plan cc --graph graph.mtx",
+        "pagerank --graph graph.mtx --verify",
         "info graph.mtx",
+        "info graph.mtx --full",
         "convert graph.mtx graph.gvg",
+        "convert graph.mtx bound.gvg --mem 1G",
         "convert graph.mtx graph.el",
         "extract graph.mtx part.gvg --largest-component --ids ids.csv",
         "doctor",
@@ -276,7 +313,7 @@ fn every_field_of_json_is_documented() {
         fields(&folder.json(line), &mut names);
     }
     fs::write(folder.path("complex.mtx"), COMPLEX).expect("written");
-    fields(&folder.json("info complex.mtx"), &mut names);
+    fields(&folder.json("info complex.mtx --full"), &mut names);
     let missing: Vec<_> = names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
 }
@@ -395,7 +432,7 @@ fn graph_without_edges_is_no_error() {
             assert_mentions(&folder.done(&format!("cc {options}")), &["components 3\n"]);
         }
     }
-    assert_mentions(&folder.done("info graph.mtx"), &["isolated   3 vertices", "pages      0 of"]);
+    assert_mentions(&folder.done("info graph.mtx --full"), &["isolated   3 vertices", "pages      0 of"]);
     assert_mentions(&folder.done("plan bfs --graph graph.mtx --gpu-mem 1M"), &["total"]);
 }
 
@@ -411,7 +448,7 @@ fn graph_without_vertices_has_no_components_and_no_source() {
     assert!(npy(&folder.path("out.npy")).0.contains("'shape': (0,)"));
     assert_mentions(&folder.refused("bfs --graph graph.mtx"), &["no vertices"]);
     assert_mentions(&folder.refused("sssp --graph graph.mtx --source 0"), &["source 0", "no vertices"]);
-    assert_mentions(&folder.done("info graph.mtx"), &["0 vertices"]);
+    assert_mentions(&folder.done("info graph.mtx --full"), &["0 vertices"]);
 }
 
 #[test]
@@ -505,6 +542,9 @@ fn options_that_make_no_sense_are_refused() {
         ("bfs --source 0", &["--graph"]),
         ("cc --graph graph.mtx --parents", &["--parents"]),
         ("cc --graph graph.mtx --source 0", &["--source"]),
+        ("pagerank --graph graph.mtx --damping 1", &["--damping", "from 0 to less than 1"]),
+        ("pagerank --graph graph.mtx --tolerance -1", &["--tolerance", "0 or more"]),
+        ("pagerank --graph graph.mtx --source 0", &["--source"]),
     ];
     for (line, words) in cases {
         assert_mentions(&folder.refused(line), words);
@@ -631,7 +671,7 @@ fn info_tells_degrees_weights_and_bytes() {
     let folder = Folder::with(
         "%%MatrixMarket matrix coordinate integer general\n5 5 6\n1 2 3\n1 2 2\n1 3 900\n1 4 5\n2 1 7\n3 3 1\n",
     );
-    let text = folder.done("info graph.mtx --page-size 4K");
+    let text = folder.done("info graph.mtx --full --page-size 4K");
     for line in [
         "           5 vertices, 4 edges, directed",
         "           self-loops 1 (dropped), duplicates 1 (merged, smallest weight), explicit zeros 0 (edges)",
@@ -643,7 +683,7 @@ fn info_tells_degrees_weights_and_bytes() {
     ] {
         assert!(text.lines().any(|l| l == line), "\"{line}\" is not a line of\n{text}");
     }
-    let json = folder.json("info graph.mtx --page-size 4K --keep-loops --keep-duplicates");
+    let json = folder.json("info graph.mtx --full --page-size 4K --keep-loops --keep-duplicates");
     assert_eq!((&json["graph"]["edges"], &json["self_loop_edges"]), (&6.into(), &1.into()));
     assert_eq!((&json["weights"]["min"], &json["weights"]["max"]), (&1.0.into(), &900.0.into()));
     let histogram = serde_json::json!([
@@ -661,10 +701,10 @@ fn info_tells_degrees_weights_and_bytes() {
 fn info_of_complex_weights_tells_the_rest() {
     let folder = Folder::with(COMPLEX);
     assert_mentions(
-        &folder.done("info graph.mtx"),
+        &folder.done("info graph.mtx --full"),
         &["2 vertices, 1 edge, directed", "weights    none:", "complex"],
     );
-    assert_mentions(&folder.done("info graph.mtx --weights abs"), &["weights    u8, 5 to 5"]);
+    assert_mentions(&folder.done("info graph.mtx --full --weights abs"), &["weights    u8, 5 to 5"]);
 }
 
 #[test]
@@ -699,7 +739,7 @@ fn converted_graph_gives_the_same_answers() {
         assert_eq!(folder.read(output), expected, "{line}");
     }
     assert_mentions(
-        &folder.done("info graph.gvg"),
+        &folder.done("info graph.gvg --full"),
         &["gvg", "5 vertices, 4 edges, directed", "weights    u8, 1 to 9"],
     );
 }

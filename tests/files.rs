@@ -80,7 +80,7 @@ fn neighbourhood_is_what_so_many_edges_lead_to() {
             "extract graph.mtx part.gvg --force --around {around} --hops {hops} --ids ids.txt"
         ));
         let part = &json["part"];
-        assert_eq!(folder.json("info part.gvg")["graph"]["edges"], part["edges"]);
+        assert_eq!(folder.json("info part.gvg --full")["graph"]["edges"], part["edges"]);
         (part["vertices"].as_u64(), part["edges"].as_u64(), folder.read("ids.txt"))
     };
     assert_eq!(part(3, 0), (Some(1), Some(0), "3\n".to_owned()));
@@ -170,4 +170,36 @@ fn conversion_within_a_bound_gives_the_same_file_and_tells_what_it_took() {
         &["none: cannot be written"],
     );
     assert_eq!(folder.names(), ["bound.gvg", "graph.mtx", "memory.gvg"]);
+}
+
+#[test]
+fn info_tells_what_the_head_says_and_reads_the_file_when_asked() {
+    let folder = Folder::with(SMALL);
+    let text = folder.done("info graph.mtx");
+    assert_mentions(
+        &text,
+        &["Matrix Market coordinate, integer general", "8 rows, 8 columns, 5 stored entries"],
+    );
+    assert!(!text.contains("degree"), "{text}");
+    assert_mentions(&folder.done("info graph.mtx --full"), &["8 vertices, 5 edges, directed", "out-degree"]);
+    // Of a file that is cut the head is still there; that it is cut shows when it is read.
+    fs::write(folder.path("cut.mtx"), &SMALL[..SMALL.len() - 20]).expect("written");
+    assert_eq!(folder.json("info cut.mtx")["header"]["stored_entries"], 5);
+    assert_mentions(&folder.refused("info cut.mtx --full"), &["cut.mtx", "promises 5 entries"]);
+
+    folder.done("convert graph.mtx graph.gvg");
+    let header = &folder.json("info graph.gvg")["header"];
+    assert_eq!((&header["vertices"], &header["edges"]), (&8.into(), &5.into()));
+    assert_eq!(
+        (&header["weight_type"], &header["converted_from"]),
+        (&"u8".into(), &"Matrix Market coordinate".into())
+    );
+    // An edge list has no head.
+    folder.done("convert graph.mtx graph.el");
+    assert_mentions(&folder.done("info graph.el"), &["7 vertices, 5 edges", "out-degree"]);
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/graphs/targz/bfly.tar.gz");
+    assert_mentions(
+        &folder.done(&format!("info {archive}")),
+        &["tar.gz of Matrix Market coordinate", "49,152 rows, 49,152 columns, 98,304 stored entries"],
+    );
 }

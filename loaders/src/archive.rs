@@ -81,6 +81,63 @@ pub(crate) fn unpack_to_disk(
     FileBytes::of(&unpacked).map(Some).map_err(cannot_write)
 }
 
+/// The beginning of what is wrapped.
+pub(crate) struct FileHead {
+    unpacked: Option<Vec<u8>>,
+    member: Range<usize>,
+    pub wrapping: &'static str,
+    /// As [`name_inside`] has it.
+    pub name: PathBuf,
+}
+
+impl FileHead {
+    /// The bytes, in `file` or unpacked from it.
+    pub(crate) fn bytes<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
+        self.unpacked.as_deref().unwrap_or_else(|| file.get(self.member.clone()).unwrap_or_default())
+    }
+
+    /// Whether it may not be all of it.
+    pub(crate) fn is_part(&self) -> bool {
+        self.unpacked.is_some()
+    }
+}
+
+/// The beginning of what a file holds, unpacked so far only; `None` where that cannot be told without the rest.
+pub(crate) fn head(bytes: &[u8], path: &Path) -> Result<Option<FileHead>, LoadError> {
+    const HEAD: u64 = 1 << 20;
+    let plain = |member, wrapping, name| FileHead { unpacked: None, member, wrapping, name };
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: GZIP, source };
+        let mut decoder = MultiGzDecoder::new(bytes);
+        let mut head = Vec::new();
+        (&mut decoder).take(TAR_BLOCK as u64).read_to_end(&mut head).map_err(unpack)?;
+        let (wrapping, name) = match is_tar(&head) {
+            true => ("tar.gz of ", PathBuf::from("matrix.mtx")),
+            false => ("gzip of ", name_unpacked(path)),
+        };
+        if is_tar(&head) {
+            let mut archive = Archive::new(Cursor::new(head).chain(decoder));
+            let mut members = Members::default();
+            for entry in archive.entries().map_err(unpack)? {
+                let mut entry = entry.map_err(unpack)?;
+                if members.add(&entry.path_bytes(), entry.header().entry_type()) {
+                    let mut head = Vec::new();
+                    (&mut entry).take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+                    return Ok(Some(FileHead { unpacked: Some(head), member: 0..0, wrapping, name }));
+                }
+            }
+            return Ok(None);
+        }
+        decoder.take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+        return Ok(Some(FileHead { unpacked: Some(head), member: 0..0, wrapping, name }));
+    }
+    Ok(match unwrap(bytes, path, &())? {
+        Unwrapped::Plain => Some(plain(0..bytes.len(), "", path.to_owned())),
+        Unwrapped::Member(range) => Some(plain(range, "tar of ", PathBuf::from("matrix.mtx"))),
+        Unwrapped::Unpacked { .. } => None,
+    })
+}
+
 /// Looks for a wrapping and takes it off.
 pub(crate) fn unwrap(bytes: &[u8], path: &Path, progress: &dyn Progress) -> Result<Unwrapped, LoadError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
