@@ -14,6 +14,8 @@ fn main() {
     println!("cargo:rerun-if-changed=src/layout.rs");
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out_dir.join("layout_asserts.cuh"), layout_asserts()).expect("OUT_DIR can be written");
+    println!("cargo:rerun-if-changed=ptx");
+    fs::write(out_dir.join("ptx.rs"), ptx_table()).expect("OUT_DIR can be written");
 
     compile_cpu_device(&out_dir, 1);
     if env::var_os("CARGO_FEATURE_EMULATED_WARPS").is_some() {
@@ -36,6 +38,22 @@ fn compile_cpu_device(out_dir: &PathBuf, lanes: u32) {
         .warnings(true)
         .extra_warnings(true)
         .compile(&format!("gpuvm_cpu_device_{lanes}"));
+}
+
+/// The files under `ptx/`, as a Rust table of their names and contents.
+fn ptx_table() -> String {
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("ptx");
+    let files = fs::read_dir(folder).expect("kernels/ptx is part of the sources");
+    let mut paths: Vec<PathBuf> = files.map(|file| file.expect("readable").path()).collect();
+    paths.sort();
+    let mut text = String::from("const PTX: &[(&str, &[u8])] = &[\n");
+    for path in paths {
+        let name =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".ptx.gz"));
+        let Some(name) = name else { continue };
+        writeln!(text, "    ({name:?}, include_bytes!({path:?})),").expect("a String takes any text");
+    }
+    text + "];\n"
 }
 
 /// `static_assert`s of every shared struct's size, alignment and fields, and of every shared constant.

@@ -4,6 +4,7 @@
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
 #include "pull.cuh"
+#include "queue_engine.cuh"
 #include "sssp.cuh"
 
 #if GPUVM_LANES == 32
@@ -41,6 +42,7 @@ void run_block(void (*kernel)(Warp&, const Args&), const void* args, u32 number,
 GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
 GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
 GPUVM_KERNEL(pull_pages, PullArgs, gpuvm::pull_pages(w, a))
+GPUVM_KERNEL(serve_queues, ServeQueuesArgs, gpuvm::serve_queues(w, a))
 GPUVM_KERNEL(sssp, SsspArgs,
              with_weights_of(a.traversal.graph.weight_type, [&](auto type) { gpuvm::sssp<decltype(type)>(w, a); }))
 GPUVM_KERNEL(sssp_parents, SsspParentsArgs,

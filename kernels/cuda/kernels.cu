@@ -3,6 +3,9 @@
 #include "connected_components.cuh"
 #include "pull.cuh"
 #include "sssp.cuh"
+#ifdef GPUVM_MODULE_QUEUES
+#include "queue_engine.cuh"
+#endif
 
 namespace {
 
@@ -37,6 +40,8 @@ GPUVM_KERNEL(bfs, gpuvm::BfsArgs, gpuvm::bfs(warp, args))
 GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_components(warp, args))
 #elif defined(GPUVM_MODULE_PULL)
 GPUVM_KERNEL(pull_pages, gpuvm::PullArgs, gpuvm::pull_pages(warp, args))
+#elif defined(GPUVM_MODULE_QUEUES)
+GPUVM_KERNEL(serve_queues, gpuvm::ServeQueuesArgs, gpuvm::serve_queues(warp, args))
 #elif defined(GPUVM_MODULE_SSSP_UNIT)
 GPUVM_WEIGHTED_KERNELS(unit, UnitWeight)
 #elif defined(GPUVM_MODULE_SSSP_HASH)
