@@ -25,7 +25,7 @@ use gpuvm_engine::{
 };
 use serde_json::{Value, json};
 
-const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
+const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
 
 struct Bench {
     csr: Csr,

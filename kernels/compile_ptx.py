@@ -18,7 +18,7 @@ import sys
 KERNELS = pathlib.Path(__file__).parent
 CUDA = KERNELS / "cuda"
 PTX = KERNELS / "ptx"
-TRAVERSALS = ["bfs", "components"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
+TRAVERSALS = ["bfs", "components", "page_rank"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
 # Each module with its definitions. Faults that ask NICs cost registers, so they have kernels of their own.
 MODULES = {m: ["GPUVM_MODULE_" + m.upper()] for m in TRAVERSALS + ["pull", "queues"]}
 MODULES |= {m + "_queues": MODULES[m] + ["GPUVM_QUEUES"] for m in TRAVERSALS}

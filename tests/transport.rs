@@ -211,7 +211,7 @@ fn path() -> Csr {
 /// Pages of [`path`] and of its ends.
 const PAGES: u64 = 8;
 
-const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
+const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
 
 /// The path on one thread, with two NICs of which `faults` says what goes wrong.
 fn faulty(faults: FaultInjection) -> PreparedGraph {

@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
     BfsArgs, ComponentsArgs, GraphView, LatencyBuckets, LoopState, NicState, NicView, PAGE_TABLE_QUEUES,
-    PagedSliceView, PagingCounters, PairProgress, PullArgs, QueuePair, QueueSet, RemoteRegion,
+    PageRankArgs, PagedSliceView, PagingCounters, PairProgress, PullArgs, QueuePair, QueueSet, RemoteRegion,
     ServeQueuesArgs, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
@@ -47,6 +47,7 @@ pub unsafe trait KernelArgs: Copy + Sync {
 /// Modules of kernels that do not depend on weights, the second for queues.
 const BFS: [&str; 2] = ["bfs", "bfs_queues"];
 const COMPONENTS: [&str; 2] = ["components", "components_queues"];
+const PAGE_RANK: [&str; 2] = ["page_rank", "page_rank_queues"];
 
 /// Kernels over weights, by `WEIGHT_` constant: modules, the second for queues; SSSP; its parents.
 const WEIGHTED: [([&str; 2], &str, &str); 7] = [
@@ -105,6 +106,8 @@ kernels! {
     ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
         |args| (for_transport(COMPONENTS, &args.traversal.graph), "connected_components");
     ServeQueuesArgs, gpuvm_lanes_1_serve_queues, gpuvm_lanes_32_serve_queues, |_| ("queues", "serve_queues");
+    PageRankArgs, gpuvm_lanes_1_page_rank, gpuvm_lanes_32_page_rank,
+        |args| (for_transport(PAGE_RANK, &args.traversal.graph), "page_rank");
     PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 

@@ -13,37 +13,14 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-// `PTX`, name and text in gzip of each file under `ptx/`: build.rs writes it.
-include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
+/// What NVRTC made of the device code, name and text of each module, in gzip: committed under `ptx/`, made again by
+/// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own, and
+/// another one for transports that ask NICs (`*_queues`).
+const PTX: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
 
-/// What NVRTC makes of the device code: committed under `ptx/`, made again by `compile_ptx.py`. A driver compiles a module as
-/// a whole, so each algorithm and type of weights has its own, and another one for transports that ask NICs.
-const MODULES: &[&str] = &[
-    "bfs",
-    "components",
-    "pull",
-    "queues",
-    "sssp_unit",
-    "sssp_hash",
-    "sssp_u8",
-    "sssp_u16",
-    "sssp_u32",
-    "sssp_f32",
-    "sssp_f64",
-    "bfs_queues",
-    "components_queues",
-    "sssp_unit_queues",
-    "sssp_hash_queues",
-    "sssp_u8_queues",
-    "sssp_u16_queues",
-    "sssp_u32_queues",
-    "sssp_f32_queues",
-    "sssp_f64_queues",
-];
-
-/// Names of the modules.
+/// Names of the modules that [`ptx`] knows.
 pub fn modules() -> impl Iterator<Item = &'static str> {
-    MODULES.iter().copied()
+    PTX.iter().map(|(name, _)| *name)
 }
 
 /// The text of a module's PTX, as a GPU's driver takes it; `None` if no module has this name, or its
