@@ -11,7 +11,9 @@ fn nics(test: &str) -> Option<Vec<String>> {
     match std::env::var("GPUVM_TEST_NICS") {
         Ok(names) => Some(names.split(',').map(str::to_owned).collect()),
         Err(_) => {
-            println!("skipped: {test}: GPUVM_TEST_NICS names no RDMA devices (bash tests/rdma.sh brings its own)");
+            println!(
+                "skipped: {test}: GPUVM_TEST_NICS names no RDMA devices (bash tests/rdma.sh brings its own)"
+            );
             None
         }
     }

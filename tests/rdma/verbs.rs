@@ -82,7 +82,10 @@ fn device_says_what_its_port_offers_and_a_wrong_name_which_devices_there_are() {
         let facts = device.facts();
         assert!(device.is_active());
         assert!([256, 512, 1024, 2048, 4096].contains(&facts.mtu_bytes), "{facts:?}");
-        assert!(facts.max_reads >= 1 && facts.max_reads_answered >= 1 && facts.max_queue_pairs >= 84, "{facts:?}");
+        assert!(
+            facts.max_reads >= 1 && facts.max_reads_answered >= 1 && facts.max_queue_pairs >= 84,
+            "{facts:?}"
+        );
     }
     let message = RdmaDevice::open("mlx9_9").expect_err("no such device").to_string();
     let all = device_names().expect("listed").join(", ");
@@ -114,14 +117,18 @@ fn pages_read_over_all_devices_and_many_queue_pairs_arrive_once_and_whole() {
                 let nic = i % nics.len();
                 let (queues, from, to) = &nics[nic];
                 let at = (page * PAGE) as u64;
-                post(queues, posted[nic] % num_pairs as usize, &Read {
-                    id: page as u64,
-                    remote_address: graph.range().start + at,
-                    remote_key: from.remote_key(),
-                    local_address: frames.range().start + at,
-                    local_key: to.local_key(),
-                    length: PAGE as u32,
-                });
+                post(
+                    queues,
+                    posted[nic] % num_pairs as usize,
+                    &Read {
+                        id: page as u64,
+                        remote_address: graph.range().start + at,
+                        remote_key: from.remote_key(),
+                        local_address: frames.range().start + at,
+                        local_key: to.local_key(),
+                        length: PAGE as u32,
+                    },
+                );
                 posted[nic] += 1;
             }
             for ((queues, ..), posted) in nics.iter_mut().zip(posted) {
@@ -143,7 +150,8 @@ fn wrong_key_and_region_too_short_are_refused_by_the_device_with_their_status() 
     for device in open(&names) {
         let (graph, frames) = (Bytes::counting(2), Bytes::zeroed(2));
         let readable = region(&device, graph.range(), Access::RemoteRead);
-        let short = region(&device, graph.range().start..graph.range().start + PAGE as u64, Access::RemoteRead);
+        let short =
+            region(&device, graph.range().start..graph.range().start + PAGE as u64, Access::RemoteRead);
         let writable = region(&device, frames.range(), Access::LocalWrite);
         let good = Read {
             id: 1,
@@ -154,10 +162,22 @@ fn wrong_key_and_region_too_short_are_refused_by_the_device_with_their_status() 
             length: PAGE as u32,
         };
         let cases = [
-            ("wrong remote key", Read { remote_key: good.remote_key ^ 0x5A00, ..good }, Syndrome::REMOTE_ACCESS),
+            (
+                "wrong remote key",
+                Read { remote_key: good.remote_key ^ 0x5A00, ..good },
+                Syndrome::REMOTE_ACCESS,
+            ),
             ("region too short", Read { remote_key: short.remote_key(), ..good }, Syndrome::REMOTE_ACCESS),
-            ("region not to be read", Read { remote_key: writable.remote_key(), ..good }, Syndrome::REMOTE_ACCESS),
-            ("wrong local key", Read { local_key: good.local_key ^ 0x5A00, ..good }, Syndrome::LOCAL_PROTECTION),
+            (
+                "region not to be read",
+                Read { remote_key: writable.remote_key(), ..good },
+                Syndrome::REMOTE_ACCESS,
+            ),
+            (
+                "wrong local key",
+                Read { local_key: good.local_key ^ 0x5A00, ..good },
+                Syndrome::LOCAL_PROTECTION,
+            ),
         ];
         for (case, read, syndrome) in cases {
             let mut queues = Queues::in_loopback(&device, 1, 4).expect("queues");
@@ -188,7 +208,10 @@ fn region_of_the_registration_cache_is_read_through_while_others_come_and_go() {
     let mut nics: Vec<_> = devices
         .iter()
         .map(|device| {
-            (Queues::in_loopback(device, 1, 1).expect("queues"), region(device, frames.range(), Access::LocalWrite))
+            (
+                Queues::in_loopback(device, 1, 1).expect("queues"),
+                region(device, frames.range(), Access::LocalWrite),
+            )
         })
         .collect();
     let mut state = 1_u64;
@@ -200,14 +223,18 @@ fn region_of_the_registration_cache_is_read_through_while_others_come_and_go() {
         let regions = graph.register(page * PAGE as u64, PAGE as u64).expect("pinned");
         let nic = round as usize % nics.len();
         let (queues, local) = &mut nics[nic];
-        post(queues, 0, &Read {
-            id: page,
-            remote_address: graph.memory().range().start + page * PAGE as u64,
-            remote_key: regions[nic].remote_key(),
-            local_address: frames.range().start,
-            local_key: local.local_key(),
-            length: PAGE as u32,
-        });
+        post(
+            queues,
+            0,
+            &Read {
+                id: page,
+                remote_address: graph.memory().range().start + page * PAGE as u64,
+                remote_key: regions[nic].remote_key(),
+                local_address: frames.range().start,
+                local_key: local.local_key(),
+                length: PAGE as u32,
+            },
+        );
         assert_eq!(wait(queues, 1)[0].failure, None, "page {page}");
         assert_eq!(frames.page(0), graph.memory().page(page as usize), "page {page}");
     }

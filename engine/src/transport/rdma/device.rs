@@ -239,9 +239,8 @@ fn gid(
     let mut table = vec![ffi::ibv_gid_entry::default(); num_entries];
     let size = size_of::<ffi::ibv_gid_entry>();
     // SAFETY: an open device; writes at most `num_entries` entries of `size` bytes.
-    let count = unsafe {
-        ffi::_ibv_query_gid_table(context.as_ptr(), table.as_mut_ptr(), num_entries, 0, size)
-    };
+    let count =
+        unsafe { ffi::_ibv_query_gid_table(context.as_ptr(), table.as_mut_ptr(), num_entries, 0, size) };
     let count = usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))?;
     let of_port = || table[..count].iter().filter(|entry| entry.port_num == PORT.into());
     // SAFETY: every bit pattern of the union is 16 bytes.

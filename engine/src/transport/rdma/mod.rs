@@ -10,21 +10,25 @@
 mod device;
 mod queue;
 mod region;
+mod verbs_nic;
 
 use std::io;
 
 use thiserror::Error;
 
-pub use device::{LinkLayer, RdmaDevice, PortFacts, device_names};
-pub use queue::{Outcome, QueuePair, Queues, Read};
+pub use device::{LinkLayer, PortFacts, RdmaDevice, device_names};
+pub use queue::{Failure, Outcome, QueuePair, Queues, Read};
 pub use region::{Access, DevicePinner, Region};
+pub(super) use verbs_nic::{num_nics, open};
 
 /// What an RDMA device refused.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RdmaError {
-    #[error("cannot list RDMA devices: is this kernel built with them, are the modules ib_uverbs and the NIC's own loaded?")]
+    #[error(
+        "cannot list RDMA devices: is this kernel built with them, are the modules ib_uverbs and the NIC's own loaded?"
+    )]
     List(#[source] io::Error),
     #[error("there is no RDMA device {name}: {}", known(.names))]
     NoDevice { name: String, names: Vec<String> },
@@ -35,13 +39,19 @@ pub enum RdmaError {
         #[source]
         source: io::Error,
     },
-    #[error("{nic}: port {port} is {state}, not active: see the cable, the switch, and for InfiniBand the subnet manager")]
+    #[error("there is no RDMA device whose port is active{}", inactive(.names))]
+    NoneActive { names: Vec<String> },
+    #[error(
+        "{nic}: port {port} is {state}, not active: see the cable, the switch, and for InfiniBand the subnet manager"
+    )]
     PortNotActive { nic: String, port: u8, state: &'static str },
     #[error("{nic}: port {port} has no address for RoCE: give its network interface an IP address")]
     NoAddress { nic: String, port: u8 },
     #[error("{nic}: {asked} {what} are asked for, it has {most}: take fewer queue pairs, or less depth")]
     TooMany { nic: String, what: &'static str, asked: u64, most: u64 },
-    #[error("{nic}: cannot register {bytes} bytes at {address:#x}: see the limit of locked memory (ulimit -l)")]
+    #[error(
+        "{nic}: cannot register {bytes} bytes at {address:#x}: see the limit of locked memory (ulimit -l)"
+    )]
     Register {
         nic: String,
         address: u64,
@@ -49,6 +59,13 @@ pub enum RdmaError {
         #[source]
         source: io::Error,
     },
+}
+
+fn inactive(names: &[String]) -> String {
+    match names {
+        [] => ": there is none at all on this machine".to_owned(),
+        names => format!(", of {}: see cables and switches (gpuvm-graph doctor)", names.join(", ")),
+    }
 }
 
 fn known(names: &[String]) -> String {

@@ -7,7 +7,7 @@ use ffi::ibv_qp_attr_mask as Mask;
 use ibverbs_sys as ffi;
 
 use super::RdmaError;
-use super::device::{RdmaDevice, Open, check, port};
+use super::device::{Open, RdmaDevice, check, port};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::mlx5::Syndrome;
 
@@ -176,13 +176,24 @@ impl Queues {
             ("completions at a time", num_completions, facts.max_completions),
         ] {
             if asked > most.into() {
-                return Err(RdmaError::TooMany { nic: nic.name().to_owned(), what, asked, most: most.into() });
+                return Err(RdmaError::TooMany {
+                    nic: nic.name().to_owned(),
+                    what,
+                    asked,
+                    most: most.into(),
+                });
             }
         }
         let open = nic.open_device();
         // SAFETY: an open device; no channel and no context, since completions are polled.
         let queue = unsafe {
-            ffi::ibv_create_cq(open.context.as_ptr(), num_completions.max(1) as i32, ptr::null_mut(), ptr::null_mut(), 0)
+            ffi::ibv_create_cq(
+                open.context.as_ptr(),
+                num_completions.max(1) as i32,
+                ptr::null_mut(),
+                ptr::null_mut(),
+                0,
+            )
         };
         let queue = NonNull::new(queue)
             .ok_or_else(|| nic.failed("create a completion queue")(io::Error::last_os_error()))?;
@@ -250,8 +261,8 @@ impl QueuePair {
         };
         // SAFETY: an open protection domain, a live completion queue; what is granted is written to `attributes`.
         let pair = unsafe { ffi::ibv_create_qp(nic.open_device().domain.as_ptr(), &mut attributes) };
-        let pair =
-            NonNull::new(pair).ok_or_else(|| nic.failed("create a queue pair")(io::Error::last_os_error()))?;
+        let pair = NonNull::new(pair)
+            .ok_or_else(|| nic.failed("create a queue pair")(io::Error::last_os_error()))?;
         Ok(Self { pair, completions: Arc::clone(completions), depth })
     }
 
@@ -344,8 +355,7 @@ impl QueuePair {
     /// # Errors
     /// [`RdmaError::Verb`], if the device is gone altogether.
     pub fn stop(&self) -> Result<(), RdmaError> {
-        let mut error =
-            ffi::ibv_qp_attr { qp_state: ffi::ibv_qp_state::IBV_QPS_ERR, ..Default::default() };
+        let mut error = ffi::ibv_qp_attr { qp_state: ffi::ibv_qp_state::IBV_QPS_ERR, ..Default::default() };
         self.modify(&mut error, Mask::IBV_QP_STATE, "stop a queue pair")
     }
 
@@ -371,8 +381,7 @@ impl QueuePair {
     /// # Errors
     /// [`RdmaError::Verb`] with `ENOMEM` if [`depth`](Self::depth) requests are under way.
     pub unsafe fn post_read(&self, read: &Read) -> Result<(), RdmaError> {
-        let mut local =
-            ffi::ibv_sge { addr: read.local_address, length: read.length, lkey: read.local_key };
+        let mut local = ffi::ibv_sge { addr: read.local_address, length: read.length, lkey: read.local_key };
         // SAFETY: a C struct of integers and pointers, for which zero is a value.
         let mut request: ffi::ibv_send_wr = unsafe { std::mem::zeroed() };
         request.wr_id = read.id;

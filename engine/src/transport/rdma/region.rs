@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ibverbs_sys as ffi;
 
 use super::RdmaError;
-use super::device::{RdmaDevice, Open};
+use super::device::{Open, RdmaDevice};
 use crate::memory::{MemoryKind, Pinner};
 
 /// What a NIC may do with a region.
@@ -53,14 +53,32 @@ impl Region {
     /// # Errors
     /// [`RdmaError::Register`].
     pub unsafe fn new(nic: &RdmaDevice, range: Range<u64>, access: Access) -> Result<Self, RdmaError> {
+        let address = range.start;
+        // SAFETY: the caller's promise, passed on.
+        unsafe { Self::seen_at(nic, range, address, access) }
+    }
+
+    /// The same, but requests name the first byte by `address`.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    ///
+    /// # Errors
+    /// [`RdmaError::Register`].
+    pub unsafe fn seen_at(
+        nic: &RdmaDevice,
+        range: Range<u64>,
+        address: u64,
+        access: Access,
+    ) -> Result<Self, RdmaError> {
         let open = nic.open_device();
-        let (address, bytes) = (range.start, range.end - range.start);
+        let (start, bytes) = (range.start, range.end - range.start);
         // SAFETY: an open protection domain; the range is memory of this process, by the caller's word. This entry, unlike
         // `ibv_reg_mr`, has a kernel without relaxed ordering ignore that flag.
         let region = unsafe {
             ffi::ibv_reg_mr_iova2(
                 open.domain.as_ptr(),
-                std::ptr::with_exposed_provenance_mut(address as usize),
+                std::ptr::with_exposed_provenance_mut(start as usize),
                 bytes as usize,
                 address,
                 access.flags(),
@@ -98,7 +116,12 @@ impl Region {
         Self::from_raw(region, nic, address, bytes)
     }
 
-    fn from_raw(region: *mut ffi::ibv_mr, nic: &RdmaDevice, address: u64, bytes: u64) -> Result<Self, RdmaError> {
+    fn from_raw(
+        region: *mut ffi::ibv_mr,
+        nic: &RdmaDevice,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Self, RdmaError> {
         match NonNull::new(region) {
             Some(region) => Ok(Self { region, nic: Arc::clone(nic.open_device()) }),
             None => {
@@ -133,11 +156,18 @@ impl Drop for Region {
 }
 
 /// Whether a NIC's driver registers dma-bufs: asked with a file that is none, which a driver that knows them finds bad.
-pub fn knows_dma_bufs(nic: &RdmaDevice) -> bool {
+pub(super) fn knows_dma_bufs(nic: &RdmaDevice) -> bool {
     const EBADF: i32 = 9;
     // SAFETY: an open protection domain; file -1 is none, so nothing is registered.
     let region = unsafe {
-        ffi::ibv_reg_dmabuf_mr(nic.open_device().domain.as_ptr(), 0, 0, 0, -1, Access::LocalWrite.flags() as i32)
+        ffi::ibv_reg_dmabuf_mr(
+            nic.open_device().domain.as_ptr(),
+            0,
+            0,
+            0,
+            -1,
+            Access::LocalWrite.flags() as i32,
+        )
     };
     region.is_null() && io::Error::last_os_error().raw_os_error() == Some(EBADF)
 }
