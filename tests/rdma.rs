@@ -3,6 +3,11 @@
 //! that is missing is a failure. The tests take turns (`--test-threads=1`): one of them takes a link down.
 #![cfg(feature = "rdma")]
 
+mod common;
+#[path = "common/expected.rs"]
+mod expected;
+#[path = "rdma/transport.rs"]
+mod transport;
 #[path = "rdma/verbs.rs"]
 mod verbs;
 

@@ -101,9 +101,12 @@ impl Server {
         Ok(std::mem::replace(&mut self.counts, next))
     }
 
-    /// For queues that were emptied.
+    /// For queues that were emptied. The NIC starts anew as well: a request that failed may have stopped its queue pair.
     pub fn reset(&mut self) {
         self.forget();
+        if !self.lost {
+            self.nic.reset();
+        }
         self.taken.fill(0);
     }
 

@@ -201,6 +201,11 @@ impl RdmaDevice {
         query_port(self.0.context).is_ok_and(|port| port.state == ffi::ibv_port_state::IBV_PORT_ACTIVE)
     }
 
+    /// Whether its driver registers dma-bufs, pieces of another device's memory.
+    pub fn knows_dma_bufs(&self) -> bool {
+        super::region::knows_dma_bufs(self)
+    }
+
     pub(super) fn open_device(&self) -> &Arc<Open> {
         &self.0
     }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::queue::Queues;
-use super::region::{Access, Region, knows_dma_bufs};
+use super::region::{Access, Region};
 use super::{RdmaDevice, RdmaError, Read, device_names};
 use crate::device::{CudaDevice, Device, Mover, StreamWriter};
 use crate::error::Error;
@@ -116,7 +116,7 @@ impl VerbsNic {
     /// Page frames in a GPU's memory: as a dma-buf where both drivers know those, else by the module `nvidia-peermem`.
     fn register_frames_of_gpu(&self, gpu: &CudaDevice, memory: MemoryRegion) -> Result<Region, Error> {
         gpu.order_with_other_devices(memory.address)?;
-        if knows_dma_bufs(&self.device)
+        if self.device.knows_dma_bufs()
             && let Some(buffer) = gpu.dma_buf(memory.address, memory.size_bytes)?
         {
             use std::os::fd::AsFd;
