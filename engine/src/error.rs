@@ -92,6 +92,13 @@ pub enum Error {
     TransportWithoutPages { transport: &'static str, access: &'static str },
     #[error("transport {transport} is not part of this build")]
     NoTransport { transport: &'static str },
+    #[error("{} of registered memory are too little, use {} or more", ByteSize::b(*bytes), ByteSize::b(*least))]
+    PinBudget { bytes: u64, least: u64 },
+    #[cfg(feature = "rdma")]
+    #[error(
+        "a GPU that knows host memory by other addresses cannot have its graph registered piece by piece: leave the budget out"
+    )]
+    PinBudgetNeedsUnifiedAddresses,
     #[cfg(feature = "rdma")]
     #[error(transparent)]
     Rdma(#[from] crate::transport::rdma::RdmaError),

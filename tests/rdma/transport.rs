@@ -29,14 +29,14 @@ fn few_queues() -> TransportConfig {
     TransportConfig { queue_pairs: 3, queue_depth: 8, fault_batch: 4, ..TransportConfig::default() }
 }
 
-/// A random graph of 2^14 vertices and 2^18 edges, each from a vertex to two others: 256 pages of 4 KiB.
-fn random_graph() -> Csr {
+/// A random graph of 2^14 vertices with so many edges each: with 16 of them 256 pages of 4 KiB.
+fn random_graph(degree: u64) -> Csr {
     let mut state = 1_u64;
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u32
     };
-    let (n, degree) = (1_u64 << 14, 16);
+    let n = 1_u64 << 14;
     let columns: Vec<u32> = (0..n * degree).map(|_| next() % n as u32).collect();
     Csr::new((0..=n).map(|u| u * degree).collect::<Vec<_>>(), columns, Weights::Hash, false).expect("valid")
 }
@@ -96,7 +96,7 @@ fn every_expected_graph_comes_out_right_over_all_devices() {
 #[test]
 fn bfs_components_and_sssp_share_the_bytes_evenly_among_the_devices() {
     let names = nics_or_skip!("bfs_components_and_sssp_share_the_bytes_evenly_among_the_devices");
-    let csr = random_graph();
+    let csr = random_graph(16);
     let mut graph = prepared(&names, TransportConfig::default(), &csr).expect("enough memory");
     assert!(graph.plan().evicts());
     let bfs = graph.bfs(0, &BfsOptions::default()).expect("runs");
@@ -118,9 +118,29 @@ fn bfs_components_and_sssp_share_the_bytes_evenly_among_the_devices() {
     assert_even(&graph.take_nic_stats());
 }
 
+#[test]
+fn graph_larger_than_the_budget_of_registered_memory_is_registered_page_by_page() {
+    let names = nics_or_skip!("graph_larger_than_the_budget_of_registered_memory_is_registered_page_by_page");
+    // 4 MiB of columns.
+    let csr = random_graph(64);
+    let transport = TransportConfig { pin_budget: Some(2 << 20), ..TransportConfig::default() };
+    let mut graph = prepared(&names, transport, &csr).expect("enough memory");
+    assert_eq!(graph.bfs(0, &BfsOptions::default()).expect("runs").levels, reference::bfs(&csr, 0));
+    assert_eq!(graph.connected_components().expect("runs").labels, reference::connected_components(&csr));
+    for nic in graph.take_nic_stats() {
+        let stats = nic.registrations.expect("a cache");
+        println!("{}: hit rate {:.2}, {stats:?}", nic.name, stats.hit_rate());
+        assert_eq!(stats.hits + stats.pins, nic.requests, "a use a request");
+        assert!(stats.hits > 0 && stats.evictions > 0 && stats.most_pinned_bytes <= 2 << 20, "{stats:?}");
+    }
+    let transport = TransportConfig { pin_budget: Some(1 << 20), ..TransportConfig::default() };
+    let refused = prepared(&names, transport, &csr).expect_err("less than a page may take").to_string();
+    assert_eq!(refused, "1.0 MiB of registered memory are too little, use 2.0 MiB or more");
+}
+
 /// The message of a run that must fail, within seconds; after it the devices work again.
 fn failure(names: &[String], faults: FaultInjection) -> String {
-    let csr = random_graph();
+    let csr = random_graph(16);
     let transport = TransportConfig { faults, ..few_queues() };
     let mut graph = prepared(names, transport, &csr).expect("enough memory");
     let started = Instant::now();
@@ -196,7 +216,7 @@ fn device_whose_link_goes_down_in_a_run_is_dropped_and_the_answer_is_right() {
     if !interfaces(&names, test) {
         return;
     }
-    let csr = random_graph();
+    let csr = random_graph(16);
     let levels = reference::bfs(&csr, 0);
     let mut graph = prepared(&names, TransportConfig::default(), &csr).expect("enough memory");
     let (started, lost) = (Instant::now(), AtomicBool::new(false));
@@ -238,7 +258,7 @@ fn run_whose_devices_are_all_lost_ends_with_an_error_in_seconds() {
     if !interfaces(&names, test) {
         return;
     }
-    let csr = random_graph();
+    let csr = random_graph(16);
     let mut graph = prepared(&names, few_queues(), &csr).expect("enough memory");
     let downs = [LinkDown::new("nic0", "rxe0"), LinkDown::new("nic1", "rxe1")];
     let started = Instant::now();

@@ -12,6 +12,6 @@ pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
 pub(crate) use pinned::PinnedArray;
 pub use registration_cache::{
-    MemoryKind, PIN_ALIGNMENT, Pinnable, Pinner, Registered, Registration, RegistrationCache,
-    RegistrationError, RegistrationStats,
+    MemoryKind, OwnedRegistration, PIN_ALIGNMENT, Pinnable, Pinner, Registered, Registration,
+    RegistrationCache, RegistrationError, RegistrationStats,
 };

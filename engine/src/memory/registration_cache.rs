@@ -243,14 +243,35 @@ impl<M: Pinnable, P: Pinner> Registered<M, P> {
     /// [`RegistrationError::OutOfRange`] beyond the memory's end or for no bytes, [`RegistrationError::OverBudget`] if
     /// what is in use leaves no room, [`RegistrationError::Pin`] if it cannot be pinned.
     pub fn register(&self, at: u64, size: u64) -> Result<Registration<'_, P>, RegistrationError<P::Error>> {
+        let (region, range) = self.acquire(at, size)?;
+        Ok(Registration { region, range, _memory: std::marker::PhantomData })
+    }
+
+    /// The same for whoever cannot borrow: the result keeps the memory.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_owned(
+        self: &Arc<Self>,
+        at: u64,
+        size: u64,
+    ) -> Result<OwnedRegistration<M, P>, RegistrationError<P::Error>> {
+        let (region, _) = self.acquire(at, size)?;
+        Ok(OwnedRegistration { region, _memory: Arc::clone(self) })
+    }
+
+    fn acquire(
+        &self,
+        at: u64,
+        size: u64,
+    ) -> Result<(Arc<P::Region>, Range<u64>), RegistrationError<P::Error>> {
         let extent = self.memory.extent();
         let start = extent.start.saturating_add(at);
         let range = start..start.saturating_add(size);
         if size == 0 || start < extent.start || range.end > extent.end {
             return Err(RegistrationError::OutOfRange { range, extent });
         }
-        let (region, range) = self.cache.lock().acquire(self.memory.kind(), range, &extent)?;
-        Ok(Registration { region, range, _memory: std::marker::PhantomData })
+        self.cache.lock().acquire(self.memory.kind(), range, &extent)
     }
 
     /// The memory.
@@ -296,6 +317,26 @@ impl<P: Pinner> Deref for Registration<'_, P> {
 impl<P: Pinner> fmt::Debug for Registration<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registration").field(&self.range).finish()
+    }
+}
+
+/// A range in use, with a share of its memory: pinned as long as this lives.
+pub struct OwnedRegistration<M: Pinnable, P: Pinner> {
+    // Let go before the memory, which may be freed then.
+    region: Arc<P::Region>,
+    _memory: Arc<Registered<M, P>>,
+}
+
+impl<M: Pinnable, P: Pinner> Deref for OwnedRegistration<M, P> {
+    type Target = P::Region;
+    fn deref(&self) -> &P::Region {
+        &self.region
+    }
+}
+
+impl<M: Pinnable, P: Pinner> fmt::Debug for OwnedRegistration<M, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnedRegistration").finish_non_exhaustive()
     }
 }
 

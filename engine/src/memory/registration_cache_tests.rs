@@ -181,6 +181,17 @@ fn memory_leaves_the_cache_before_it_is_freed_and_nothing_else_does() {
 }
 
 #[test]
+fn registration_that_owns_its_memory_keeps_it_from_being_freed() {
+    let (cache, recorder) = cache(64 * KIB);
+    let memory = Arc::new(memory(&cache, &recorder, 0..256 * KIB));
+    let owned = memory.register_owned(0, KIB).expect("fits");
+    drop(memory);
+    assert_eq!(recorder.pinned().into_values().collect::<Vec<_>>(), [0..64 * KIB]);
+    drop(owned); // the last to know the memory: unpinned, then freed
+    assert!(recorder.pinned().is_empty());
+}
+
+#[test]
 fn range_that_cannot_be_pinned_is_an_error_and_leaves_nothing_behind() {
     let (cache, recorder) = cache(u64::MAX);
     let memory = memory(&cache, &recorder, 0..256 * KIB);

@@ -7,6 +7,7 @@ use super::nic::{Finished, Lost, MemoryKind, MemoryRegion, Nic, Posted, RequestI
 use super::serve::failed;
 use super::settings::FaultInjection;
 use crate::error::Error;
+use crate::memory::RegistrationStats;
 
 /// A NIC with whom the settings say what goes wrong; nothing by default.
 #[derive(Debug)]
@@ -111,6 +112,10 @@ impl<N: Nic> Nic for Faulty<N> {
             }
         }
         Ok(())
+    }
+
+    fn registrations(&self) -> Option<RegistrationStats> {
+        self.nic.registrations()
     }
 
     fn reset(&mut self) {

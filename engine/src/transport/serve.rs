@@ -96,6 +96,7 @@ impl Server {
                 std::hint::spin_loop();
             }
         }
+        self.counts.registrations = self.nic.registrations();
         let mut next = NicCounts::new(self.counts.name.clone());
         next.lost = self.lost;
         Ok(std::mem::replace(&mut self.counts, next))

@@ -5,6 +5,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::memory::RegistrationStats;
+
 /// What one NIC did in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NicStats {
@@ -27,6 +29,9 @@ pub struct NicStats {
     pub flushed: u64,
     /// Whether it was lost.
     pub lost: bool,
+    /// What its registration cache did since the graph was prepared; only with a budget of registered memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registrations: Option<RegistrationStats>,
 }
 
 /// Percentiles of a latency, in microseconds.
@@ -51,6 +56,7 @@ pub(crate) struct NicCounts {
     pub depth_sum: u64,
     pub flushed: u64,
     pub lost: bool,
+    pub registrations: Option<RegistrationStats>,
     latency_ns: Histogram<u64>,
 }
 
@@ -69,6 +75,7 @@ impl NicCounts {
             depth_sum: 0,
             flushed: 0,
             lost: false,
+            registrations: None,
             latency_ns: Histogram::new_with_max(LONGEST_NS, 2).expect("valid bounds"),
         }
     }
@@ -95,6 +102,7 @@ impl NicCounts {
         self.depth_sum += other.depth_sum;
         self.flushed += other.flushed;
         self.lost |= other.lost;
+        self.registrations = other.registrations;
         self.latency_ns.add(&other.latency_ns).expect("the same bounds");
     }
 
@@ -116,6 +124,7 @@ impl NicCounts {
             latency_us: Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) },
             flushed: self.flushed,
             lost: self.lost,
+            registrations: self.registrations,
         }
     }
 }

@@ -2,21 +2,27 @@
 //! posts each as an RDMA READ to a queue pair of its own, and writes the completions back. Each queue pair is connected to
 //! itself: the graph is in the memory of this host, as in the paper.
 
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::queue::Queues;
-use super::region::{Access, Region};
+use super::region::{Access, DevicePinner, Region};
 use super::{RdmaDevice, RdmaError, Read, device_names};
 use crate::device::{CudaDevice, Device, Mover, StreamWriter};
 use crate::error::Error;
+use crate::memory::{
+    self, OwnedRegistration, Pinnable, Registered, RegistrationCache, RegistrationError, RegistrationStats,
+};
 use crate::transport::faults::Faulty;
-use crate::transport::mlx5::{Opcode, Status, Syndrome};
+use crate::transport::mlx5::{Opcode, Status, Syndrome, WorkRequest};
 use crate::transport::nic::{Finished, Lost, MemoryKind, MemoryRegion, Nic, Posted, RequestId};
 use crate::transport::queues::Memory;
 use crate::transport::serve::failed;
 use crate::transport::served::ServedQueues;
 use crate::transport::settings::TransportConfig;
-use std::sync::Arc;
 
 /// How often a thread with requests under way looks whether the port is still active.
 const PORT_CHECK: Duration = Duration::from_millis(100);
@@ -62,11 +68,62 @@ pub(in crate::transport) fn open(
     for (number, rdma_device) in (0..).zip(devices(config)?) {
         let facts = rdma_device.facts();
         tracing::info!(nic = rdma_device.name(), ?facts, "RDMA device");
-        let nic = VerbsNic::new(rdma_device, device, config.queue_pairs, config.queue_depth)?;
+        let nic = VerbsNic::new(rdma_device, device, config)?;
         let (_, writer) = Mover::new(device)?;
         nics.push((Box::new(Faulty::new(nic, number, &config.faults)), writer));
     }
     ServedQueues::new(device, config, memory, nics)
+}
+
+/// An array in host memory, which whoever opened the transport keeps in place as long as it.
+#[derive(Clone, Debug)]
+struct Array(Range<u64>);
+
+// SAFETY: by the word of whoever opened the transport; the range never changes.
+unsafe impl Pinnable for Array {
+    fn extent(&self) -> Range<u64> {
+        self.0.clone()
+    }
+    fn kind(&self) -> memory::MemoryKind {
+        memory::MemoryKind::Host
+    }
+}
+
+type Piece = OwnedRegistration<Array, DevicePinner>;
+
+/// The graph, of which no more is registered than a budget allows: pages are registered for their requests, and stay so
+/// until the room is needed.
+#[derive(Debug)]
+struct OnDemand {
+    cache: RegistrationCache<DevicePinner>,
+    /// By the address that requests give.
+    arrays: Vec<(u64, Arc<Registered<Array, DevicePinner>>)>,
+    /// What requests under way use, by their id.
+    in_use: HashMap<u64, Piece>,
+    /// Requests that wait for room.
+    waiting: VecDeque<Posted>,
+}
+
+impl OnDemand {
+    /// The part of the graph that a request reads, registered; none if it has to wait for room.
+    fn piece(&self, request: &WorkRequest) -> Result<Option<Piece>, Syndrome> {
+        let mut arrays = self.arrays.iter();
+        let found = arrays.find_map(|(address, array)| {
+            let at = request.remote_address.checked_sub(*address)?;
+            let extent = array.memory().extent();
+            (at < extent.end - extent.start).then_some((at, array))
+        });
+        let (at, array) = found.ok_or(Syndrome::REMOTE_ACCESS)?;
+        match array.register_owned(at, request.length.into()) {
+            Ok(piece) => Ok(Some(piece)),
+            Err(RegistrationError::OverBudget { in_use_bytes: 1.., .. }) => Ok(None),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "a page cannot be registered");
+                Err(Syndrome::REMOTE_ACCESS)
+            }
+        }
+    }
 }
 
 /// An RDMA device as a NIC of the transport.
@@ -75,6 +132,7 @@ struct VerbsNic {
     // Before the regions: what is under way ends before they go.
     queues: Option<Queues>,
     regions: Vec<Region>,
+    on_demand: Option<OnDemand>,
     device: RdmaDevice,
     gpu: Option<Arc<CudaDevice>>,
     /// Whether a GPU sees what the NIC wrote only after a flush.
@@ -91,8 +149,18 @@ struct VerbsNic {
 }
 
 impl VerbsNic {
-    fn new(device: RdmaDevice, runs_on: &Device, num_pairs: u32, depth: u32) -> Result<Self, Error> {
+    fn new(device: RdmaDevice, runs_on: &Device, config: &TransportConfig) -> Result<Self, Error> {
+        let (num_pairs, depth) = (config.queue_pairs, config.queue_depth);
         let queues = Queues::in_loopback(&device, num_pairs, depth)?;
+        let on_demand = config.pin_budget.map(|budget| OnDemand {
+            cache: RegistrationCache::new(
+                DevicePinner::new(std::slice::from_ref(&device), Access::RemoteRead),
+                budget,
+            ),
+            arrays: Vec::new(),
+            in_use: HashMap::new(),
+            waiting: VecDeque::new(),
+        });
         let gpu = match runs_on {
             Device::Cpu(_) => None,
             Device::Cuda(cuda) => Some(Arc::clone(cuda)),
@@ -100,6 +168,7 @@ impl VerbsNic {
         Ok(Self {
             queues: Some(queues),
             regions: Vec::new(),
+            on_demand,
             device,
             needs_flush: gpu.as_ref().is_some_and(|gpu| !gpu.orders_remote_writes()),
             gpu,
@@ -119,7 +188,6 @@ impl VerbsNic {
         if self.device.knows_dma_bufs()
             && let Some(buffer) = gpu.dma_buf(memory.address, memory.size_bytes)?
         {
-            use std::os::fd::AsFd;
             // SAFETY: the frames outlive the transport and with it the region; nobody holds references to a GPU's memory.
             let region = unsafe {
                 Region::of_dma_buf(
@@ -144,9 +212,71 @@ impl VerbsNic {
     /// From here on the device writes nothing: its queue pairs are gone.
     fn give_up(&mut self, why: &str) -> Lost {
         tracing::warn!(nic = self.device.name(), why, "the NIC is dropped");
+        self.stop();
+        Lost
+    }
+
+    fn stop(&mut self) {
         self.queues = None;
         self.num_under_way = 0;
-        Lost
+        self.refused.clear();
+        if let Some(on_demand) = &mut self.on_demand {
+            on_demand.in_use.clear();
+            on_demand.waiting.clear();
+        }
+    }
+
+    /// Posts a request. False if it waits for room.
+    fn begin(&mut self, posted: Posted) -> Result<bool, Lost> {
+        let Posted { id, request } = posted;
+        let Some(queues) = &self.queues else { return Err(Lost) };
+        let mut read = Read {
+            id: request_id(id),
+            remote_address: request.remote_address,
+            remote_key: request.remote_key,
+            local_address: request.local_address,
+            local_key: request.local_key,
+            length: request.length,
+        };
+        if request.opcode != Opcode::RdmaRead {
+            self.refused.push(Finished { id, status: failed(Syndrome::LOCAL_QP_OPERATION) });
+            return Ok(true);
+        }
+        if let Some(on_demand) = &mut self.on_demand {
+            match on_demand.piece(&request) {
+                Ok(Some(piece)) => {
+                    read.remote_key = piece[0].remote_key();
+                    on_demand.in_use.insert(read.id, piece);
+                }
+                Ok(None) => return Ok(false),
+                Err(syndrome) => {
+                    self.refused.push(Finished { id, status: failed(syndrome) });
+                    return Ok(true);
+                }
+            }
+        }
+        // SAFETY: the frame is that of the request alone until its completion (I1, I6), and in a region that lives as long as
+        // the queues, unless the key is wrong.
+        match unsafe { queues.pairs()[id.pair as usize].post_read(&read) } {
+            Ok(()) => {
+                self.num_under_way += 1;
+                Ok(true)
+            }
+            Err(error) => Err(self.give_up(&error.to_string())),
+        }
+    }
+
+    /// Posts requests that waited for room, as far as there is some.
+    fn begin_waiting(&mut self) -> Result<(), Lost> {
+        while let Some(posted) = self.on_demand.as_mut().and_then(|on_demand| on_demand.waiting.pop_front()) {
+            if !self.begin(posted)? {
+                if let Some(on_demand) = &mut self.on_demand {
+                    on_demand.waiting.push_front(posted);
+                }
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Why the port cannot be used any more, if so.
@@ -186,15 +316,24 @@ impl Nic for VerbsNic {
                     Some(gpu) => gpu.host_address(memory.address)?,
                     None => memory.address,
                 };
+                let range = start..start + memory.size_bytes;
+                if let Some(on_demand) = &mut self.on_demand
+                    && kind == MemoryKind::Array
+                {
+                    // Requests name the array's own addresses, by keys of pieces.
+                    if start != memory.address {
+                        return Err(Error::PinBudgetNeedsUnifiedAddresses);
+                    }
+                    on_demand.arrays.push((memory.address, Arc::new(on_demand.cache.adopt(Array(range)))));
+                    return Ok(0);
+                }
                 let access = match kind {
                     MemoryKind::Array => Access::RemoteRead,
                     MemoryKind::Frames => Access::LocalWrite,
                 };
                 // SAFETY: whoever opened the transport keeps the memory in place as long as it; frames are written while
                 // nobody reads them (I1, I4), and the host looks at none.
-                unsafe {
-                    Region::seen_at(&self.device, start..start + memory.size_bytes, memory.address, access)
-                }?
+                unsafe { Region::seen_at(&self.device, range, memory.address, access) }?
             }
         };
         let key = match memory.kind {
@@ -206,35 +345,14 @@ impl Nic for VerbsNic {
     }
 
     fn post(&mut self, requests: &[Posted]) -> Result<(), Lost> {
-        let Some(queues) = &self.queues else { return Err(Lost) };
-        let mut refusal = None;
-        for &Posted { id, request } in requests {
-            if request.opcode != Opcode::RdmaRead {
-                self.refused.push(Finished { id, status: failed(Syndrome::LOCAL_QP_OPERATION) });
-                continue;
-            }
-            let read = Read {
-                id: request_id(id),
-                remote_address: request.remote_address,
-                remote_key: request.remote_key,
-                local_address: request.local_address,
-                local_key: request.local_key,
-                length: request.length,
-            };
-            // SAFETY: the frame is that of the request alone until its completion (I1, I6), and in a region that lives as
-            // long as the queues, unless the key is wrong.
-            match unsafe { queues.pairs()[id.pair as usize].post_read(&read) } {
-                Ok(()) => self.num_under_way += 1,
-                Err(error) => {
-                    refusal = Some(error);
-                    break;
-                }
+        for &posted in requests {
+            if !self.begin(posted)?
+                && let Some(on_demand) = &mut self.on_demand
+            {
+                on_demand.waiting.push_back(posted);
             }
         }
-        match refusal {
-            Some(error) => Err(self.give_up(&error.to_string())),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn poll(&mut self, finished: &mut Vec<Finished>) -> Result<(), Lost> {
@@ -243,8 +361,12 @@ impl Nic for VerbsNic {
         let first = finished.len();
         let mut why = None;
         let (num_under_way, stopped_pairs) = (&mut self.num_under_way, &mut self.stopped_pairs);
+        let mut on_demand = self.on_demand.as_mut();
         let polled = queues.poll(|outcome| {
             *num_under_way -= 1;
+            if let Some(on_demand) = &mut on_demand {
+                on_demand.in_use.remove(&outcome.id);
+            }
             let id = id_of_request(outcome.id);
             let stopped = &mut stopped_pairs[id.pair as usize];
             let status = match outcome.failure {
@@ -280,14 +402,16 @@ impl Nic for VerbsNic {
             finished.truncate(first);
             return Err(self.give_up(&error.to_string()));
         }
-        Ok(())
+        self.begin_waiting()
+    }
+
+    fn registrations(&self) -> Option<RegistrationStats> {
+        self.on_demand.as_ref().map(|on_demand| on_demand.cache.stats())
     }
 
     fn reset(&mut self) {
-        self.queues = None;
-        self.num_under_way = 0;
+        self.stop();
         self.stopped_pairs.fill(false);
-        self.refused.clear();
         match Queues::in_loopback(&self.device, self.num_pairs, self.depth) {
             Ok(queues) => self.queues = Some(queues),
             Err(error) => tracing::warn!(%error, "the NIC cannot start anew"),
