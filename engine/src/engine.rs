@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::config::{Access, EngineConfig, PageSize, Variant};
 use crate::device::{CudaMemory, Device};
-use crate::error::Error;
+use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
@@ -402,7 +402,12 @@ impl PreparedGraph {
         let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
         if let Some(transport) = &mut self.transport {
             match transport.end(outcome.is_ok()) {
-                Ok(counts) => self.add_nic_counts(counts),
+                Ok(counts) => {
+                    if let Err(Error::Paging(PagingError::NicsLost { reasons, .. })) = &mut outcome {
+                        reasons.extend(counts.iter().filter_map(NicCounts::why_lost));
+                    }
+                    self.add_nic_counts(counts);
+                }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }

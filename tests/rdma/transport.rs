@@ -123,7 +123,7 @@ fn graph_larger_than_the_budget_of_registered_memory_is_registered_page_by_page(
     let names = nics_or_skip!("graph_larger_than_the_budget_of_registered_memory_is_registered_page_by_page");
     // 4 MiB of columns.
     let csr = random_graph(64);
-    let transport = TransportConfig { pin_budget: Some(2 << 20), ..TransportConfig::default() };
+    let transport = TransportConfig { pin_budget: Some(2 << 20), ..few_queues() };
     let mut graph = prepared(&names, transport, &csr).expect("enough memory");
     assert_eq!(graph.bfs(0, &BfsOptions::default()).expect("runs").levels, reference::bfs(&csr, 0));
     assert_eq!(graph.connected_components().expect("runs").labels, reference::connected_components(&csr));
@@ -133,7 +133,7 @@ fn graph_larger_than_the_budget_of_registered_memory_is_registered_page_by_page(
         assert_eq!(stats.hits + stats.pins, nic.requests, "a use a request");
         assert!(stats.hits > 0 && stats.evictions > 0 && stats.most_pinned_bytes <= 2 << 20, "{stats:?}");
     }
-    let transport = TransportConfig { pin_budget: Some(1 << 20), ..TransportConfig::default() };
+    let transport = TransportConfig { pin_budget: Some(1 << 20), ..few_queues() };
     let refused = prepared(&names, transport, &csr).expect_err("less than a page may take").to_string();
     assert_eq!(refused, "1.0 MiB of registered memory are too little, use 2.0 MiB or more");
 }
@@ -218,7 +218,7 @@ fn device_whose_link_goes_down_in_a_run_is_dropped_and_the_answer_is_right() {
     }
     let csr = random_graph(16);
     let levels = reference::bfs(&csr, 0);
-    let mut graph = prepared(&names, TransportConfig::default(), &csr).expect("enough memory");
+    let mut graph = prepared(&names, few_queues(), &csr).expect("enough memory");
     let (started, lost) = (Instant::now(), AtomicBool::new(false));
     let (mut nics, mut num_runs) = (Vec::new(), 0);
     let down = std::thread::scope(|scope| {
@@ -237,6 +237,7 @@ fn device_whose_link_goes_down_in_a_run_is_dropped_and_the_answer_is_right() {
         down.join().expect("down")
     });
     println!("lost in run {num_runs}, after {:?}: {nics:?}", started.elapsed());
+    assert!(nics[1].lost_because.as_ref().is_some_and(|why| !why.is_empty()), "{nics:?}");
     assert!(!nics[0].lost && nics[0].requests > nics[1].requests, "{nics:?}");
     // It stays out, and all bytes come over the other.
     assert_eq!(graph.bfs(0, &BfsOptions::default()).expect("one device is left").levels, levels);
@@ -266,5 +267,8 @@ fn run_whose_devices_are_all_lost_ends_with_an_error_in_seconds() {
     println!("after {:?}: {error}", started.elapsed());
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert!(matches!(error, Error::Paging(PagingError::NicsLost { num_nics: 2, .. })), "{error}");
+    for word in ["page ", "rxe0: ", "rxe1: "] {
+        assert!(error.to_string().contains(word), "\"{word}\" is not in: {error}");
+    }
     drop(downs);
 }

@@ -114,6 +114,13 @@ impl<N: Nic> Nic for Faulty<N> {
         Ok(())
     }
 
+    fn lost_because(&self) -> Option<String> {
+        self.nic.lost_because().or_else(|| {
+            let after = self.vanishes_after.filter(|&after| self.num_posted > after)?;
+            Some(format!("it vanished after {after} requests"))
+        })
+    }
+
     fn registrations(&self) -> Option<RegistrationStats> {
         self.nic.registrations()
     }

@@ -35,6 +35,11 @@ pub(crate) trait Nic: Debug + Send {
     /// for it any more.
     fn reset(&mut self) {}
 
+    /// Why it is gone, once it is.
+    fn lost_because(&self) -> Option<String> {
+        None
+    }
+
     /// What its registration cache did so far, if it has one.
     fn registrations(&self) -> Option<RegistrationStats> {
         None

@@ -99,6 +99,7 @@ impl Server {
         self.counts.registrations = self.nic.registrations();
         let mut next = NicCounts::new(self.counts.name.clone());
         next.lost = self.lost;
+        next.lost_because.clone_from(&self.counts.lost_because);
         Ok(std::mem::replace(&mut self.counts, next))
     }
 
@@ -217,6 +218,7 @@ impl Server {
         tracing::warn!(nic = %self.counts.name, requests = self.num_under_way, "a NIC is lost");
         self.lost = true;
         self.counts.lost = true;
+        self.counts.lost_because = self.nic.lost_because();
         self.end.mark_lost()?;
         let under_way: Vec<_> = self.under_way.iter().flatten().map(|request| request.id).collect();
         for id in under_way {

@@ -2,6 +2,7 @@ use std::ffi::CStr;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ffi::ibv_qp_attr_mask as Mask;
 use ibverbs_sys as ffi;
@@ -210,6 +211,25 @@ impl Queues {
     /// The same, to be connected.
     pub fn pairs_mut(&mut self) -> &mut [QueuePair] {
         &mut self.pairs
+    }
+
+    /// Has the device give back what is under way, `num_under_way` requests, and waits for them, but no longer than
+    /// `patience`. Whether all came back: then it writes nothing any more.
+    pub fn stop(&mut self, mut num_under_way: usize, patience: Duration) -> bool {
+        for pair in &self.pairs {
+            if let Err(error) = pair.stop() {
+                tracing::debug!(%error, "as it is gone anyway");
+            }
+        }
+        let started = Instant::now();
+        while num_under_way > 0 && started.elapsed() < patience {
+            match self.poll(|_| {}) {
+                Ok(0) => std::thread::yield_now(),
+                Ok(count) => num_under_way = num_under_way.saturating_sub(count),
+                Err(_) => break,
+            }
+        }
+        num_under_way == 0
     }
 
     /// Calls `take` for completions that came since, up to 64; returns how many. Without a wait.

@@ -30,6 +30,9 @@ const PORT_CHECK: Duration = Duration::from_millis(100);
 /// A port that is not active for so long is gone. Shorter breaks the NIC bridges by sending again.
 const PORT_GRACE: Duration = Duration::from_millis(250);
 
+/// What a NIC that is dropped has under way gets so long to come back. After that its queue pairs are taken from it.
+const STOP_TIME: Duration = Duration::from_secs(1);
+
 /// Bits of a request's id that hold its number; the queue pair is above them.
 const NUMBER_BITS: u32 = 48;
 
@@ -131,6 +134,8 @@ impl OnDemand {
 struct VerbsNic {
     // Before the regions: what is under way ends before they go.
     queues: Option<Queues>,
+    /// Those of a NIC that is dropped: nothing is under way on them.
+    stopped_queues: Option<Queues>,
     regions: Vec<Region>,
     on_demand: Option<OnDemand>,
     device: RdmaDevice,
@@ -146,6 +151,7 @@ struct VerbsNic {
     refused: Vec<Finished>,
     next_port_check: Instant,
     inactive_since: Option<Instant>,
+    lost_because: Option<String>,
 }
 
 impl VerbsNic {
@@ -167,6 +173,8 @@ impl VerbsNic {
         };
         Ok(Self {
             queues: Some(queues),
+            stopped_queues: None,
+            lost_because: None,
             regions: Vec::new(),
             on_demand,
             device,
@@ -209,9 +217,16 @@ impl VerbsNic {
         Ok(unsafe { Region::new(&self.device, range, Access::LocalWrite) }?)
     }
 
-    /// From here on the device writes nothing: its queue pairs are gone.
+    /// From here on the device writes nothing.
     fn give_up(&mut self, why: &str) -> Lost {
         tracing::warn!(nic = self.device.name(), why, "the NIC is dropped");
+        self.lost_because = Some(why.to_owned());
+        if let Some(queues) = &mut self.queues
+            && queues.stop(self.num_under_way, STOP_TIME)
+        {
+            // All came back, so the queue pairs may go later: that takes a device a while.
+            self.stopped_queues = self.queues.take();
+        }
         self.stop();
         Lost
     }
@@ -309,6 +324,9 @@ impl Nic for VerbsNic {
     }
 
     fn register(&mut self, memory: MemoryRegion) -> Result<u32, Error> {
+        if memory.size_bytes == 0 {
+            return Ok(0); // a graph without edges has no frames, and nobody asks for a page
+        }
         let region = match (memory.kind, &self.gpu) {
             (MemoryKind::Frames, Some(gpu)) => self.register_frames_of_gpu(gpu, memory)?,
             (kind, gpu) => {
@@ -403,6 +421,10 @@ impl Nic for VerbsNic {
             return Err(self.give_up(&error.to_string()));
         }
         self.begin_waiting()
+    }
+
+    fn lost_because(&self) -> Option<String> {
+        self.lost_because.clone()
     }
 
     fn registrations(&self) -> Option<RegistrationStats> {
