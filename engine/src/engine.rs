@@ -10,6 +10,8 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
+#[cfg(feature = "rdma")]
+use crate::config::TransportKind;
 use crate::config::{Access, EngineConfig, PageSize, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::{Error, PagingError};
@@ -20,6 +22,8 @@ use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
+#[cfg(feature = "rdma")]
+use crate::transport::rdma::RdmaError;
 use crate::transport::{self, NicCounts, NicStats, Transport};
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
@@ -200,6 +204,25 @@ impl PreparedGraph {
                 let first_page = column_pages(csr, plan.page_size);
                 memory.add_array(0, columns.address(), host_columns.len() as u64);
                 memory.add_array(first_page, weights.address(), host_weights.len() as u64);
+                #[cfg(feature = "rdma")]
+                let opened = {
+                    let mut place = |table: &mut PageTable, in_host_memory| {
+                        table.place_frames_for_rdma(&device, in_host_memory)?;
+                        (memory.frames.address, memory.frames.size_bytes) = table.frames();
+                        transport::open(&device, &config.transport, &memory)
+                    };
+                    match config.transport.kind {
+                        TransportKind::Rdma => match place(table, false) {
+                            Err(error @ Error::Rdma(RdmaError::GpuMemory { .. })) => {
+                                tracing::warn!(%error, "frames are put into host memory, where kernels read them across the link");
+                                place(table, true)?
+                            }
+                            opened => opened?,
+                        },
+                        _ => transport::open(&device, &config.transport, &memory)?,
+                    }
+                };
+                #[cfg(not(feature = "rdma"))]
                 let opened = transport::open(&device, &config.transport, &memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;

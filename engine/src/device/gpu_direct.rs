@@ -71,15 +71,23 @@ impl CudaDevice {
             .map_err(driver_error("flush the writes of other devices"))
     }
 
-    /// The address by which this process knows host memory that kernels know by `address`.
-    pub fn host_address(&self, address: u64) -> Result<u64, Error> {
+    /// The address by which this process knows host memory that kernels know by `address`; none if it is the GPU's memory.
+    pub fn host_address(&self, address: u64) -> Result<Option<u64>, Error> {
         self.context.bind_to_thread().map_err(driver_error("use the device"))?;
-        let mut host = 0_u64;
+        let (mut memory_type, mut host) = (0_u32, 0_u64);
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        // SAFETY: the attribute is an `unsigned int`; the driver checks the address.
+        unsafe { sys::cuPointerGetAttribute((&raw mut memory_type).cast(), attribute, address) }
+            .result()
+            .map_err(driver_error("ask whose memory it is"))?;
+        if memory_type != sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32 {
+            return Ok(None);
+        }
         let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER;
         // SAFETY: the attribute is a pointer; the driver checks the address.
         unsafe { sys::cuPointerGetAttribute((&raw mut host).cast(), attribute, address) }
             .result()
             .map_err(driver_error("find the host's address of pinned memory"))?;
-        Ok(host)
+        Ok(Some(host))
     }
 }

@@ -42,6 +42,14 @@ pub enum RdmaError {
     #[error("there is no RDMA device whose port is active{}", inactive(.names))]
     NoneActive { names: Vec<String> },
     #[error(
+        "{nic} does not reach the GPU's memory: load nvidia-peermem, or take the open kernel modules, which have dma-bufs"
+    )]
+    GpuMemory {
+        nic: String,
+        #[source]
+        source: Box<Self>,
+    },
+    #[error(
         "{nic}: port {port} is {state}, not active: see the cable, the switch, and for InfiniBand the subnet manager"
     )]
     PortNotActive { nic: String, port: u8, state: &'static str },

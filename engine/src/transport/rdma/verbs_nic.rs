@@ -214,7 +214,9 @@ impl VerbsNic {
         }
         let range = memory.address..memory.address + memory.size_bytes;
         // SAFETY: as above.
-        Ok(unsafe { Region::new(&self.device, range, Access::LocalWrite) }?)
+        let region = unsafe { Region::new(&self.device, range, Access::LocalWrite) };
+        let nic = self.device.name().to_owned();
+        Ok(region.map_err(|error| RdmaError::GpuMemory { nic, source: Box::new(error) })?)
     }
 
     /// From here on the device writes nothing.
@@ -327,13 +329,14 @@ impl Nic for VerbsNic {
         if memory.size_bytes == 0 {
             return Ok(0); // a graph without edges has no frames, and nobody asks for a page
         }
-        let region = match (memory.kind, &self.gpu) {
-            (MemoryKind::Frames, Some(gpu)) => self.register_frames_of_gpu(gpu, memory)?,
-            (kind, gpu) => {
-                let start = match gpu {
-                    Some(gpu) => gpu.host_address(memory.address)?,
-                    None => memory.address,
-                };
+        let start = match &self.gpu {
+            Some(gpu) => gpu.host_address(memory.address)?,
+            None => Some(memory.address),
+        };
+        let region = match (memory.kind, start, &self.gpu) {
+            (_, None, Some(gpu)) => self.register_frames_of_gpu(gpu, memory)?,
+            (kind, start, _) => {
+                let start = start.unwrap_or(memory.address);
                 let range = start..start + memory.size_bytes;
                 if let Some(on_demand) = &mut self.on_demand
                     && kind == MemoryKind::Array
