@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{
-    Access, DeviceKind, EngineConfig, Policy, RnicModel, TransportConfig, TransportKind, Variant, Workload,
+    Access, DeviceKind, EngineConfig, PageRankOptions, Policy, RnicModel, TransportConfig, TransportKind,
+    Variant, Workload,
 };
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PolicyArg, RunArgs, SearchArgs,
-    SourceArg, SsspArgs, TransportArg, TransportArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PageRankArgs, PolicyArg, RunArgs,
+    SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs, VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.
@@ -36,6 +37,7 @@ pub struct RunSettings {
 pub enum Algorithm {
     Bfs { depth_limit: Option<u32> },
     ConnectedComponents,
+    PageRank(PageRankOptions),
     Sssp { distance_limit: Option<f64>, delta: Option<f64> },
 }
 
@@ -45,6 +47,7 @@ impl Algorithm {
         match self {
             Self::Bfs { .. } => "bfs",
             Self::ConnectedComponents => "cc",
+            Self::PageRank(_) => "pagerank",
             Self::Sssp { .. } => "sssp",
         }
     }
@@ -82,6 +85,14 @@ impl From<CcArgs> for RunSettings {
     }
 }
 
+impl From<PageRankArgs> for RunSettings {
+    fn from(args: PageRankArgs) -> Self {
+        let PageRankArgs { damping, tolerance, iterations: max_iterations, run } = args;
+        let algorithm = Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations });
+        Self::new(algorithm, run, None, WeightRule::Ignore)
+    }
+}
+
 impl From<SsspArgs> for RunSettings {
     fn from(args: SsspArgs) -> Self {
         let algorithm = Algorithm::Sssp { distance_limit: args.depth_limit, delta: args.delta.0 };
@@ -115,6 +126,7 @@ impl RunSettings {
         Workload {
             bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
+            page_rank: matches!(self.algorithm, Algorithm::PageRank(_)),
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
             parents: self.parents(),
         }
@@ -159,7 +171,13 @@ impl RunSettings {
             depth_limit: match self.algorithm {
                 Algorithm::Bfs { depth_limit } => depth_limit.map(Limit::Level),
                 Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
-                Algorithm::ConnectedComponents => None,
+                Algorithm::ConnectedComponents | Algorithm::PageRank(_) => None,
+            },
+            page_rank: match self.algorithm {
+                Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations }) => {
+                    Some(PageRankSettings { damping, tolerance, max_iterations })
+                }
+                _ => None,
             },
             delta: match self.algorithm {
                 Algorithm::Sssp { delta, .. } => {
@@ -190,6 +208,8 @@ pub struct SettingsReport {
     pub depth_limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub page_rank: Option<PageRankSettings>,
     pub parents: bool,
 }
 
@@ -224,6 +244,14 @@ impl TransportReport {
         });
         Self { kind: config.kind, queues }
     }
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PageRankSettings {
+    pub damping: f64,
+    pub tolerance: f64,
+    #[serde(rename = "iterations")]
+    pub max_iterations: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -109,6 +109,9 @@ struct Entry<R> {
     last_use: u64,
 }
 
+/// A region and the addresses that it covers.
+type Pinned<P> = (Arc<<P as Pinner>::Region>, Range<u64>);
+
 struct Inner<P: Pinner> {
     pinner: P,
     budget_bytes: u64,
@@ -163,7 +166,7 @@ impl<P: Pinner> Inner<P> {
         kind: MemoryKind,
         range: Range<u64>,
         extent: &Range<u64>,
-    ) -> Result<(Arc<P::Region>, Range<u64>), RegistrationError<P::Error>> {
+    ) -> Result<Pinned<P>, RegistrationError<P::Error>> {
         self.clock += 1;
         // Mostly the last one that begins before the range is the one: ranges are aligned.
         let before = self.entries.range_mut(..=(range.start, u64::MAX)).rev();
@@ -260,11 +263,7 @@ impl<M: Pinnable, P: Pinner> Registered<M, P> {
         Ok(OwnedRegistration { region, _memory: Arc::clone(self) })
     }
 
-    fn acquire(
-        &self,
-        at: u64,
-        size: u64,
-    ) -> Result<(Arc<P::Region>, Range<u64>), RegistrationError<P::Error>> {
+    fn acquire(&self, at: u64, size: u64) -> Result<Pinned<P>, RegistrationError<P::Error>> {
         let extent = self.memory.extent();
         let start = extent.start.saturating_add(at);
         let range = start..start.saturating_add(size);
