@@ -106,6 +106,8 @@ pub enum Error {
     #[cfg(feature = "rdma")]
     #[error(transparent)]
     Rdma(#[from] crate::transport::rdma::RdmaError),
+    #[error("kernels {module} are not part of this build: kernels/compile_ptx.py makes them")]
+    NoKernels { module: &'static str },
     #[error("cannot start the thread of a NIC")]
     StartNicThread(#[source] std::io::Error),
     #[error("the thread of a NIC is gone")]
