@@ -6,6 +6,10 @@
 mod common;
 #[path = "common/expected.rs"]
 mod expected;
+#[path = "common/program.rs"]
+mod program;
+#[path = "rdma/program.rs"]
+mod program_tests;
 #[path = "rdma/transport.rs"]
 mod transport;
 #[path = "rdma/verbs.rs"]

@@ -1,6 +1,6 @@
 //! RDMA devices through libibverbs: any that Linux has, SoftRoCE among them.
 //!
-//! Three small islands of unsafe code, each under a safe type: [`device`] opens devices, [`region`] registers memory, [`queue`]
+//! Three small islands of unsafe code, each under a safe type: `device` opens devices, `region` registers memory, `queue`
 //! makes queue pairs, posts requests and polls completions. A value keeps those alive that it was made of: a region and a
 //! queue pair hold their NIC, so nothing is closed while something of it is open.
 //!
