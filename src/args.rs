@@ -478,7 +478,13 @@ pub struct TransportArgs {
     /// RNICs that transports host and device stand for, 1 to 16; pages are striped over them
     #[arg(long, value_name = "N", default_value_t = TransportConfig::default().rnics, allow_negative_numbers = true)]
     pub rnics: u32,
-    /// How slow these are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
+    /// RDMA devices of transport rdma, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Bytes of the graph that each device of transport rdma has registered at most, from 2M on; all of it if not given
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
+    pub pin_budget: Option<u64>,
+    /// How slow --rnics are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
     #[arg(long, value_name = "MODEL")]
     pub rnic_model: Option<RnicModel>,
 }

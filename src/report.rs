@@ -581,7 +581,8 @@ impl RunReport {
             ]));
             if nic.lost {
                 let again = count(nic.flushed, "request was", "requests were");
-                sheet.more(format_args!("{} is lost: {again} posted again to others", nic.name));
+                let why = nic.lost_because.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+                sheet.more(format_args!("{} is lost{why}: {again} posted again to others", nic.name));
             }
         }
     }

@@ -331,7 +331,10 @@ fn transport_config(args: &TransportArgs) -> TransportConfig {
         queue_depth: args.queue_depth,
         fault_batch: args.fault_batch.unwrap_or(default.fault_batch.min(args.queue_depth)),
         rnics: args.rnics,
+        // "all" is what no name means.
+        nics: args.nics.iter().filter(|name| *name != "all").cloned().collect(),
         rnic_model: args.rnic_model,
+        pin_budget: args.pin_budget,
         ..default
     }
 }

@@ -325,7 +325,10 @@ fn loss_of_all_nics_is_an_error() {
     let mut graph = faulty(FaultInjection { vanish: vec![(0, 1), (1, 2)], ..FaultInjection::default() });
     let error = refusal(&mut graph);
     assert!(matches!(error, PagingError::NicsLost { num_nics: 2, .. }), "{error}");
-    assert!(matches!(refusal(&mut graph), PagingError::NicsLost { page: 0, num_nics: 2 }), "none comes back");
+    assert!(
+        matches!(refusal(&mut graph), PagingError::NicsLost { page: 0, num_nics: 2, .. }),
+        "none comes back"
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
-use crate::error::Error;
+use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightType, Weights};
@@ -20,7 +20,9 @@ use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
-use crate::transport::{self, NicCounts, NicStats, Transport};
+#[cfg(feature = "rdma")]
+use crate::transport::rdma::RdmaError;
+use crate::transport::{self, NicCounts, NicStats, Transport, TransportConfig};
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
@@ -152,6 +154,32 @@ impl Edges {
             Self::Managed(arrays) => arrays.map(|array| array.as_ref().map_or(0, CudaMemory::address)),
         }
     }
+}
+
+/// Opens what serves the faults of `table`. RDMA devices may not reach the GPU's memory: then the frames are moved.
+fn open_transport(
+    device: &Device,
+    config: &TransportConfig,
+    #[cfg_attr(not(feature = "rdma"), expect(unused_variables, reason = "frames stay where they are"))]
+    table: &mut PageTable,
+    memory: &mut transport::Memory,
+) -> Result<Option<Box<dyn Transport>>, Error> {
+    #[cfg(feature = "rdma")]
+    if config.kind == TransportKind::Rdma {
+        let mut opened_with = |frames_in_host_memory| {
+            table.place_frames_for_rdma(device, frames_in_host_memory)?;
+            (memory.frames.address, memory.frames.size_bytes) = table.frames();
+            transport::open(device, config, memory)
+        };
+        return match opened_with(false) {
+            Err(error @ Error::Rdma(RdmaError::GpuMemory { .. })) => {
+                tracing::warn!(%error, "frames are put into host memory, where kernels read them across the link");
+                opened_with(true)
+            }
+            opened => opened,
+        };
+    }
+    transport::open(device, config, memory)
 }
 
 /// The arrays in host memory that a run under `plan` reads.
@@ -296,7 +324,7 @@ impl PreparedGraph {
                 memory.add_array(first_pages.weights, arrays.weights.address(), sizes.weights);
                 memory.add_array(first_pages.reverse, arrays.reverse.address(), sizes.reverse);
                 memory.add_array(first_pages.heads, arrays.heads.address(), sizes.heads);
-                let opened = transport::open(&device, &config.transport, &memory)?;
+                let opened = open_transport(&device, &config.transport, table, &mut memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
                 }
@@ -555,7 +583,12 @@ impl PreparedGraph {
         let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
         if let Some(transport) = &mut self.transport {
             match transport.end(outcome.is_ok()) {
-                Ok(counts) => self.add_nic_counts(counts),
+                Ok(counts) => {
+                    if let Err(Error::Paging(PagingError::NicsLost { reasons, .. })) = &mut outcome {
+                        reasons.extend(counts.iter().filter_map(NicCounts::why_lost));
+                    }
+                    self.add_nic_counts(counts);
+                }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }

@@ -6,6 +6,8 @@ mod cpu;
 mod cuda;
 mod cuda_facts;
 mod cuda_kernel;
+#[cfg(feature = "rdma")]
+mod gpu_direct;
 mod nvrtc;
 mod shared;
 

@@ -6,11 +6,14 @@
 //! all that a new kind of NIC needs is [`nic::Nic`].
 
 mod device;
+pub mod endpoint;
 mod faults;
 mod host;
 pub mod mlx5;
 pub(crate) mod nic;
 pub(crate) mod queues;
+#[cfg(feature = "rdma")]
+pub mod rdma;
 mod serve;
 mod served;
 mod settings;
@@ -50,13 +53,19 @@ pub(crate) trait Transport: Debug + Send + Sync {
 
 /// Whether this build has the transport.
 pub(crate) fn is_built(kind: TransportKind) -> bool {
-    matches!(kind, TransportKind::Direct | TransportKind::Host | TransportKind::Device)
+    match kind {
+        TransportKind::Direct | TransportKind::Host | TransportKind::Device => true,
+        TransportKind::Rdma => cfg!(feature = "rdma"),
+        TransportKind::Mlx5 => false,
+    }
 }
 
 /// NICs that a transport has, before it is opened.
 pub(crate) fn num_nics(config: &TransportConfig) -> u32 {
     match config.kind {
         TransportKind::Direct => 0,
+        #[cfg(feature = "rdma")]
+        TransportKind::Rdma => rdma::num_nics(config),
         _ => config.rnics,
     }
 }
@@ -95,7 +104,9 @@ pub(crate) fn open(
         TransportKind::Direct => None,
         TransportKind::Host => Some(Box::new(host::open(device, config, memory)?)),
         TransportKind::Device => Some(Box::new(device::open(device, config, memory)?)),
-        TransportKind::Rdma | TransportKind::Mlx5 => {
+        #[cfg(feature = "rdma")]
+        TransportKind::Rdma => Some(Box::new(rdma::open(device, config, memory)?)),
+        _ => {
             return Err(Error::NoTransport { transport: config.kind.name() });
         }
     })
