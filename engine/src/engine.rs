@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
-    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
-    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PAGE_TABLE_QUEUES, PageRankArgs,
+    PageTableView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord,
+    TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -249,7 +249,7 @@ impl PreparedGraph {
         if workload.sssp {
             check_weights(csr.weights())?;
         }
-        load_kernels(&device, workload, csr.weights().weight_type())?;
+        load_kernels(&device, workload, csr.weights().weight_type(), config.transport.uses_queues())?;
         let csr = match csr.is_symmetric() {
             true => csr.with_heads(plan.heads_per_vertex)?,
             false if plan.uses_reverse => csr.with_reverse(plan.heads_per_vertex)?,
@@ -595,9 +595,16 @@ impl PreparedGraph {
 }
 
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.
-fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) -> Result<(), Error> {
-    // The weights are all that a kernel is chosen by.
-    let graph = GraphView { weight_type: weight_code(weight_type), ..GraphView::default() };
+fn load_kernels(
+    device: &Device,
+    workload: Workload,
+    weight_type: WeightType,
+    asks_nics: bool,
+) -> Result<(), Error> {
+    // The weights, and whether faults ask NICs, are all that a kernel is chosen by.
+    let flags = if asks_nics { PAGE_TABLE_QUEUES as u32 } else { 0 };
+    let page_table = PageTableView { flags, ..PageTableView::default() };
+    let graph = GraphView { weight_type: weight_code(weight_type), page_table, ..GraphView::default() };
     let traversal = TraversalView { graph, ..TraversalView::default() };
     if workload.bfs {
         device.load_kernel(&BfsArgs { traversal, ..BfsArgs::default() })?;

@@ -113,6 +113,8 @@ pub enum Error {
     TransportWithoutPages { transport: &'static str, access: &'static str },
     #[error("transport {transport} is not part of this build")]
     NoTransport { transport: &'static str },
+    #[error("kernels {module} are not part of this build: kernels/compile_ptx.py makes them")]
+    NoKernels { module: &'static str },
     #[error("cannot start the thread of a NIC")]
     StartNicThread(#[source] std::io::Error),
     #[error("the thread of a NIC is gone")]

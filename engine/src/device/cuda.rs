@@ -97,6 +97,10 @@ impl CudaDevice {
         Ok((major as u32, minor as u32))
     }
 
+    pub fn num_multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
     pub fn max_warps(&self) -> u32 {
         self.multiprocessors * CUDA_BLOCKS_PER_MULTIPROCESSOR as u32 * WARPS_PER_BLOCK
     }
@@ -144,7 +148,7 @@ impl CudaDevice {
         let loaded = match known {
             Some(loaded) => loaded,
             None => {
-                let ptx = gpuvm_kernels::ptx(module).expect("a module of PTX");
+                let ptx = gpuvm_kernels::ptx(module).ok_or(Error::NoKernels { module })?;
                 let loaded =
                     self.context.load_module(Ptx::from_src(ptx)).map_err(driver_error("load kernels"))?;
                 modules.insert(module, Arc::clone(&loaded));
@@ -195,7 +199,7 @@ impl CudaDevice {
         let blocks = (num_warps / WARPS_PER_BLOCK).clamp(1, at_once * self.multiprocessors);
         let config =
             LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (BLOCK_THREADS, 1, 1), shared_mem_bytes: 0 };
-        let parameter = Parameter(*args);
+        let parameter = Launched(*args);
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&parameter);
         // SAFETY: the kernel takes one argument, of type `A` (the contract of `KernelArgs`); the rest is the caller's.
@@ -206,10 +210,10 @@ impl CudaDevice {
 
 /// A kernel's argument, passed by value.
 #[repr(transparent)]
-struct Parameter<A>(A);
+pub(super) struct Launched<A>(pub A);
 
 // SAFETY: shared structs are `repr(C)`, of fixed-width integers alone.
-unsafe impl<A: KernelArgs> DeviceRepr for Parameter<A> {}
+unsafe impl<A: KernelArgs> DeviceRepr for Launched<A> {}
 
 /// Bytes in device memory, or managed memory.
 #[derive(Debug)]

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::is_built;
 use super::mlx5::Syndrome;
-use super::queues::Geometry;
-use super::{is_built, num_nics};
 use crate::config::TransportKind;
 use crate::error::Error;
 
@@ -59,11 +58,6 @@ impl TransportConfig {
     /// Whether pages are asked for through queues.
     pub fn uses_queues(&self) -> bool {
         self.kind != TransportKind::Direct
-    }
-
-    /// Bytes of device memory that the queues take: those in host memory are counted, too.
-    pub(crate) fn device_bytes(&self) -> u64 {
-        if self.uses_queues() { Geometry::new(self, num_nics(self)).bytes() } else { 0 }
     }
 
     /// # Errors
