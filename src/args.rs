@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
+use gpuvm_engine::graph::{Csr, Heads, Order};
 use gpuvm_engine::{DeviceKind, PageSize, RnicModel, TransportConfig};
 use gpuvm_loaders::{Format, WeightRule};
 
@@ -165,6 +166,8 @@ pub struct ConvertArgs {
     #[command(flatten)]
     pub weights: WeightArgs,
     #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -185,6 +188,8 @@ pub struct GenerateArgs {
     /// With the weights of the GAP suite, 1 to 255
     #[arg(long)]
     pub weighted: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -230,6 +235,9 @@ pub struct RunArgs {
     /// grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
+    /// Order of the rows in memory, as for `convert`; that of the file if not given
+    #[arg(long, help_heading = "Graph")]
+    pub order: Option<OrderArg>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -297,6 +305,24 @@ pub struct LoadArgs {
     pub cache_dir: Option<PathBuf>,
 }
 
+/// How a graph file is laid out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "File")]
+pub struct LayoutArgs {
+    /// Order of the rows in the file: as in the input (natural), by falling degree, or by degree if a few vertices have most
+    /// of the edges (auto). Vertices keep their ids whatever the order
+    #[arg(long, default_value = "auto")]
+    pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
+    /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
+    pub heads: Option<u32>,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph")]
 pub struct WeightArgs {
@@ -344,6 +370,9 @@ pub struct DeviceArgs {
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
+    /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
+    #[arg(long, default_value = "auto")]
+    pub direction: DirectionArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
@@ -414,6 +443,24 @@ pub enum AccessArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderArg {
+    Auto,
+    Natural,
+    Degree,
+}
+
+impl OrderArg {
+    /// What it means for a graph.
+    pub fn of(self, csr: &Csr) -> Order {
+        match self {
+            Self::Auto => csr.suitable_order(),
+            Self::Natural => Order::Natural,
+            Self::Degree => Order::Degree,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum VariantArg {
     Auto,
     Naive,
@@ -425,6 +472,13 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionArg {
+    Auto,
+    Push,
+    Pull,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -506,6 +560,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn page_size(text: &str) -> Result<PageSize, String> {
     PageSize::new(bytes(text)?).map_err(|error| error.to_string())
+}
+
+fn heads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(heads) if heads == 0 || heads.is_power_of_two() && heads <= Heads::MOST => Ok(heads),
+        _ => Err(format!("use 0, or a power of two up to {}", Heads::MOST)),
+    }
 }
 
 fn distance(text: &str) -> Result<f64, String> {

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, NicStats, PageRankResult, PagingStats, RunStats};
+use gpuvm_engine::{
+    Access, Direction, MemoryPlan, NO_PARENT, NicStats, PageRankResult, PagingStats, RunStats,
+};
 use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -73,6 +75,12 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
+    pub order: &'static str,
+    /// Whether the edges of a directed graph are there a second time, turned round.
+    pub reverse: bool,
+    /// 0 for none.
+    pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     #[serde(flatten)]
@@ -87,6 +95,9 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            order: if csr.permutation().is_some() { "degree" } else { "natural" },
+            reverse: csr.reverse().is_some(),
+            heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
         }
@@ -310,9 +321,12 @@ impl Run {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
-            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
+        // A pull looks at few of the edges of what it reaches: that is its point.
+        let pulled = stats.steps.iter().any(|step| step.direction == Direction::Pull);
         let edges_traversed = match answer {
             Answer::PageRank(_) => stats.edges(),
+            Answer::Bfs(_) if pulled => edges_of_reached,
             _ => edges_of_reached.min(stats.edges()),
         };
         let (reached, farthest) = match answer {
@@ -321,7 +335,7 @@ impl Run {
             Answer::Components(_) | Answer::PageRank(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
-        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
             source: answer.source(),
             reached,

@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{
-    Access, DeviceKind, EngineConfig, PageRankOptions, Policy, RnicModel, TransportConfig, TransportKind,
-    Variant, Workload,
+    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, RnicModel, TransportConfig,
+    TransportKind, Variant, Workload,
 };
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PageRankArgs, PolicyArg, RunArgs,
-    SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
+    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
+    VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.
@@ -24,6 +25,7 @@ pub struct RunSettings {
     pub graph: PathBuf,
     pub load: LoadOptions,
     pub cache_dir: Option<PathBuf>,
+    pub order: Option<OrderArg>,
     pub config: EngineConfig,
     pub search: Option<SearchArgs>,
     pub output: Option<PathBuf>,
@@ -107,6 +109,7 @@ impl RunSettings {
             graph: run.graph,
             load: load_options(&run.load, weights),
             cache_dir: run.load.cache_dir,
+            order: run.order,
             config: engine_config(&run.device),
             search,
             output: run.output,
@@ -165,6 +168,7 @@ impl RunSettings {
             page_size_bytes: self.config.page_size.bytes(),
             variant: self.config.variant,
             policy: self.config.policy,
+            direction: self.config.directions,
             transport: TransportReport::new(&self.config.transport),
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
@@ -199,6 +203,7 @@ pub struct SettingsReport {
     pub page_size_bytes: u64,
     pub variant: Variant,
     pub policy: Policy,
+    pub direction: Directions,
     pub transport: TransportReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
@@ -300,6 +305,11 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             PolicyArg::Clock => Policy::Clock,
             PolicyArg::PinnedShare => Policy::PinnedShare,
         },
+        directions: match args.direction {
+            DirectionArg::Auto => Directions::Auto,
+            DirectionArg::Push => Directions::Push,
+            DirectionArg::Pull => Directions::Pull,
+        },
         chunk_edges: args.chunk_edges,
         transport: transport_config(&args.transport),
         ..EngineConfig::default()
@@ -343,7 +353,7 @@ fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
 
 /// `count` vertices with outgoing edges, no two the same, each as likely as any other; the same for the same seed.
 fn random_sources(csr: &Csr, count: u64, seed: u64) -> Result<Vec<VertexId>> {
-    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(u) > 0);
+    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(csr.row_of(u)) > 0);
     let available = with_edges().count() as u64;
     if count > available {
         bail!(
