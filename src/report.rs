@@ -12,7 +12,7 @@ use gpuvm_engine::verify::Distance;
 use gpuvm_engine::{
     Access, Direction, MemoryPlan, NO_PARENT, NicStats, PageRankResult, PagingStats, RunStats,
 };
-use gpuvm_loaders::LoadSummary;
+use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -100,6 +100,22 @@ impl GraphReport {
             heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
+        }
+    }
+
+    /// Of a graph that was converted without being in memory.
+    pub fn of_converted(path: &Path, converted: Converted) -> Self {
+        Self {
+            path: path.to_owned(),
+            vertices: converted.num_vertices,
+            edges: converted.num_edges,
+            symmetric: converted.symmetric,
+            weight_type: converted.weight_type,
+            order: "natural",
+            reverse: false,
+            heads_per_vertex: 0,
+            cache: None,
+            summary: converted.summary,
         }
     }
 

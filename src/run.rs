@@ -284,6 +284,9 @@ fn with_cure(error: gpuvm_engine::Error, path: &Path, csr: &Csr) -> Error {
         gpuvm_engine::Error::BudgetTooSmall { least_bytes, .. } => {
             anyhow!("{error}: use --gpu-mem {least_bytes} or more")
         }
+        gpuvm_engine::Error::LargerThanHostMemory { .. } => {
+            anyhow!("{error}: use --device cpu, which reads the file as it is needed")
+        }
         gpuvm_engine::Error::TransportWithoutPages { .. } => anyhow!("{error}; see --access and --transport"),
         gpuvm_engine::Error::ChunkEdges { .. } => anyhow!("{error}; see --chunk-edges and --page-size"),
         gpuvm_engine::Error::NegativeWeight { edge, weight } => anyhow!(

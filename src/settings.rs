@@ -276,6 +276,7 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
         keep_loops: args.keep_loops,
         format: args.format,
         verify_file: args.verify_file,
+        memory_bytes: None,
     }
 }
 
@@ -339,7 +340,7 @@ fn transport_config(args: &TransportArgs) -> TransportConfig {
 }
 
 /// The vertex of `csr` that `argument` names; `role` says what it is in messages.
-fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
+pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
     let (VertexArg(typed), num_vertices) = (argument, csr.num_vertices());
     match typed.parse::<VertexId>() {
         Ok(vertex) if u64::from(vertex) < num_vertices => Ok(vertex),

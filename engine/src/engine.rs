@@ -10,9 +10,7 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
-#[cfg(feature = "rdma")]
-use crate::config::TransportKind;
-use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
@@ -268,7 +266,8 @@ impl PreparedGraph {
                 Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
             }
             (Access::Paged, _) => {
-                let arrays = host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?;
+                let served = config.transport.kind == TransportKind::Host;
+                let arrays = host.try_map(|what, bytes| PinnedArray::paged(&device, what, bytes, served))?;
                 let table = PageTable::new(
                     &device,
                     plan.num_pages,

@@ -96,6 +96,11 @@ pub enum Error {
         #[source]
         source: DriverError,
     },
+    #[error(
+        "{what} take {}, host memory is {}, and a GPU reads none that is not pinned",
+        ByteSize::b(*bytes), ByteSize::b(*memory_bytes)
+    )]
+    LargerThanHostMemory { what: &'static str, bytes: u64, memory_bytes: u64 },
     #[error("{access} access needs a GPU")]
     AccessNeedsGpu { access: &'static str },
     #[error("cannot start the threads of the CPU device")]
