@@ -1,13 +1,13 @@
 //! What a run takes of device memory, decided before anything is allocated: every byte is in the plan, so that a run
 //! either fits its budget or is refused with the least that would do.
 
-use gpuvm_kernels::layout::{LoopState, StepRecord};
+use gpuvm_kernels::layout::{GraphView, LoopState, SSSP_BINS, StepRecord};
 use serde::Serialize;
 
 use crate::config::{Access, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
 use crate::error::Error;
-use crate::graph::Csr;
+use crate::graph::{Csr, WeightBands};
 
 /// The algorithms a graph is prepared for; vertex state is allocated for these.
 ///
@@ -34,6 +34,9 @@ impl Workload {
 
 /// Steps that a run keeps the figures of, each by itself: 288 KiB. Later ones are added up in the last.
 pub(crate) const MAX_RECORDS: usize = 4096;
+
+/// Of the histograms of SSSP by weight bands: two, in three sets.
+pub(crate) const HISTOGRAM_WORDS: u64 = 3 * 2 * SSSP_BINS;
 
 /// One line of a [`MemoryPlan`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,6 +74,9 @@ pub struct MemoryPlan {
     pub chunk_edges: u32,
     /// Warps of a launch.
     pub num_warps: u32,
+    /// Least weight of each band that SSSP's edges are split into, light first; empty if they are not split.
+    #[serde(skip)]
+    pub weight_bands: Vec<f64>,
     /// Edges that lie in one page of every array.
     #[serde(skip)]
     pub(crate) page_edges: u32,
@@ -83,6 +89,29 @@ impl MemoryPlan {
         workload: Workload,
         config: &EngineConfig,
         device: &Device,
+    ) -> Result<Self, Error> {
+        let whole = Self::with_bands(csr, workload, config, device, vec![])?;
+        if !(workload.sssp && whole.evicts() && config.variant == Variant::Balanced) {
+            return Ok(whole);
+        }
+        let Some(floors) = WeightBands::floors(csr) else { return Ok(whole) };
+        let paged = EngineConfig { access: Some(Access::Paged), ..config.clone() };
+        match Self::with_bands(csr, workload, &paged, device, floors) {
+            // A split takes more vertex state: not at the price of most frames.
+            Ok(split) if split.num_frames >= whole.num_frames / 2 => {
+                Ok(Self { access_reason: whole.access_reason, least_bytes: whole.least_bytes, ..split })
+            }
+            _ => Ok(whole),
+        }
+    }
+
+    /// The plan with SSSP's edges split at `floors`, or not split.
+    fn with_bands(
+        csr: &Csr,
+        workload: Workload,
+        config: &EngineConfig,
+        device: &Device,
+        floors: Vec<f64>,
     ) -> Result<Self, Error> {
         let (n, m) = (csr.num_vertices(), csr.num_edges());
         let page_bytes = config.page_size.bytes();
@@ -98,12 +127,27 @@ impl MemoryPlan {
         {
             return Err(Error::ChunkEdges { chunk_edges, least: least_chunk_edges, most: page_edges });
         }
-        let num_segments = m.div_ceil(chunk_edges.into());
+        let num_bands = floors.len() as u64;
+        // Every band may have one that is not full.
+        let num_segments = m.div_ceil(chunk_edges.into()) + num_bands;
         let (column_bytes, weights_bytes) = (m * 4, m * weight_bytes);
-        let num_pages = column_bytes.div_ceil(page_bytes) + weights_bytes.div_ceil(page_bytes);
+        let (column_pages, weights_pages) =
+            (column_bytes.div_ceil(page_bytes), weights_bytes.div_ceil(page_bytes));
+        // BFS and components read edges that are whole.
+        let reads_whole = num_bands == 0 || workload.bfs || workload.connected_components;
+        let num_pages = match num_bands {
+            0 => column_pages + weights_pages,
+            _ if reads_whole => 2 * column_pages + weights_pages + 2 * num_bands,
+            _ => column_pages + weights_pages + 2 * num_bands,
+        };
 
-        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
+        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 * u64::from(reads_whole) }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
+        if num_bands > 0 {
+            add("row offsets of weight bands", num_bands * (n + 1) * 8);
+            add("segments of weight bands", num_segments * 4);
+            add("weight bands", num_bands * size_of::<GraphView>() as u64 + HISTOGRAM_WORDS * 8);
+        }
         if config.variant == Variant::Balanced {
             add("segments", num_segments * 4);
             if workload.bfs || workload.sssp {
@@ -214,6 +258,7 @@ impl MemoryPlan {
             num_pinned_frames,
             chunk_edges,
             num_warps,
+            weight_bands: floors,
             page_edges,
         })
     }

@@ -75,6 +75,12 @@ constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
 
+constexpr u64 kPhaseRelax = 0;
+constexpr u64 kPhaseBucket = 1;
+constexpr u64 kPhaseMeasure = 2;
+constexpr u64 kPhaseHeavy = 3;
+constexpr u64 kSsspBins = 64;
+
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
 constexpr u64 kStatEdges = 2;
@@ -161,6 +167,7 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
+  SharedCounter maximum;
   SharedCounter totals[8];
 };
 
@@ -173,6 +180,16 @@ struct Step {
   u64 num_continuations;
   u64 threshold;
   u64 threshold_before;
+  u64 phase;
+  u64 band;
+  u64 window_begin;
+  u64 window_end;
+  u64 wide;
+  u64 window_edges;
+  u64 passed[3];
+  u64 push_below;
+  u64 pull_above;
+  u64 cutoff;
   u64 total_discovered;
   u64 last_discovery;
   u64 by_one_block;
@@ -226,6 +243,15 @@ struct SsspArgs {
   u64 bound;
   u64 limit;
   u64 delta;
+  u64 bands;
+  u64 num_bands;
+  u64 floors[3];
+  u64 window;
+  u64 wide_edges;
+  u64 histograms;
+  u64 bins_per_distance;
+  u64 sample_mask;
+  u64 symmetric;
 };
 
 struct SsspParentsArgs {
@@ -233,7 +259,8 @@ struct SsspParentsArgs {
   u64 distances;
   u64 parents;
   u32 source;
-  u32 reserved;
+  u32 num_bands;
+  u64 bands;
 };
 
 struct ComponentsArgs {

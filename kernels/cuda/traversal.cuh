@@ -5,7 +5,8 @@
 //   u64 look(u, v)                         what a visit needs of v: read for several edges before the first is visited
 //   bool visit(u, state, v, seen, run, i)  edge number i of the run leads from u to v; true if v enters the next
 //                                          frontier. `state` is what begin(u) gave, or an earlier visit of the lane
-//                                          left, and `seen` what look(u, v) gave: others may have changed it since
+//                                          left, and `seen` what look(u, v) gave: others may have changed it since;
+//                                          a visit that takes `v` by reference may name another vertex in its place
 //
 // A chunk is the part of one row inside one segment; kSegment edges from a multiple of kSegment on. The first chunk of
 // a row is named by its vertex, each further one by the segment it opens (engine/src/graph/balanced_csr.rs).
@@ -35,6 +36,8 @@ struct StepView {
   FrontierView current;
   FrontierView next;
   u64 error;
+  // Row offsets of the edges that the next frontier is queued for; 0 if they are those of `graph`.
+  u64 queue_row_offsets = 0;
 };
 
 // Work items 0 .. num_items, handed out `batch` at a time. Every warp has its first batch without asking, so that a
@@ -72,7 +75,8 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
 // atomic a row that opens any.
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {
-  const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
+  const u64* row_offsets =
+      pointer<const u64>(view.queue_row_offsets != 0 ? view.queue_row_offsets : view.graph.row_offsets);
   const u32* pushed = warp.block->pushed[warp.block_warp];
   if (warp.num_pushed == 0) return;
   u64 num_edges = 0;
@@ -401,7 +405,7 @@ GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
 
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  const Edges edges(view, step.step.scan);
+  const Edges edges(view, step.graph, step.step.scan);
   switch (step.step.scan) {
     case kScanRows: scan_rows(warp, step, edges, visitor); break;
     case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
@@ -412,7 +416,7 @@ GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& st
 // Visits the edges of one step.
 template <class Weight, class Visitor>
 GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  if (view.graph.paged)
+  if (step.graph.paged)
     scan<PagedEdges<Weight>>(warp, view, step, visitor);
   else
     scan<PlainEdges<Weight>>(warp, view, step, visitor);
@@ -476,6 +480,7 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->next_vertices.value, 0);
   store_relaxed(&counters->next_continuations.value, 0);
   store_relaxed(&counters->complement_of_minimum.value, 0);
+  store_relaxed(&counters->maximum.value, 0);
   for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, PagedSliceView, PagingCounters, PullArgs, SharedCounter, SsspArgs,
+    BfsArgs, ComponentsArgs, GraphView, LoopState, PagedSliceView, PagingCounters, PullArgs, SharedCounter, SsspArgs,
     SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
@@ -107,4 +107,4 @@ macro_rules! plain_words {
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(SharedCounter, StepCounters, Step, LoopState, StepRecord, PagingCounters, PagedSliceView);
+plain_words!(SharedCounter, StepCounters, Step, LoopState, StepRecord, PagingCounters, PagedSliceView, GraphView);

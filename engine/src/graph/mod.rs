@@ -4,11 +4,13 @@ mod balanced_csr;
 mod csr;
 mod host_array;
 mod sprs;
+mod weight_bands;
 mod weights;
 
 pub use balanced_csr::BalancedCsr;
 pub use csr::Csr;
 pub use host_array::HostArray;
+pub(crate) use weight_bands::WeightBands;
 pub use weights::{WeightRange, WeightType, Weights};
 
 /// A vertex: its row in the matrix, counted from 0. Graphs hold at most [`MAX_VERTICES`] of them.
