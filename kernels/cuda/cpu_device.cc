@@ -1,5 +1,5 @@
-// The CPU device: the same device code, a thread a warp. Compiled with one lane for the product and, for tests, with
-// the 32 lanes of emulated_warp.cc.
+// The CPU device: the same device code, a thread a block. Compiled with one warp of one lane a block for the product
+// and, for tests, with the blocks of emulated_warp.cuh.
 #include "bfs.cuh"
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
@@ -14,28 +14,28 @@ namespace {
 
 using namespace gpuvm;
 
-// Runs `kernel` on every lane of this thread's warp.
+// Runs `kernel` on every lane of this thread's block.
 template <class Args>
-void run_warp(void (*kernel)(Warp&, const Args&), const void* args, u32 warp, u32 num_warps) {
+void run_block(void (*kernel)(Warp&, const Args&), const void* args, u32 number, u32 num_blocks) {
 #if GPUVM_LANES == 1
   Block block;
-  Warp only{0, warp, num_warps, 0, num_warps, &block, nullptr, {}};
+  Warp only{0, number, num_blocks, 0, num_blocks, &block, nullptr, {}};
   kernel(only, *static_cast<const Args*>(args));
 #else
-  run_emulated_warp(
+  run_emulated_block(
       [](Warp& lane, const void* kernel, const void* args) {
         reinterpret_cast<void (*)(Warp&, const Args&)>(const_cast<void*>(kernel))(lane, *static_cast<const Args*>(args));
       },
-      reinterpret_cast<const void*>(kernel), args, warp, num_warps);
+      reinterpret_cast<const void*>(kernel), args, number, num_blocks);
 #endif
 }
 
 }  // namespace
 
 #define GPUVM_SYMBOL(name) GPUVM_CONCATENATE(GPUVM_CONCATENATE(gpuvm_lanes_, GPUVM_LANES), _##name)
-#define GPUVM_KERNEL(name, Args, call)                                                      \
-  extern "C" void GPUVM_SYMBOL(name)(const void* args, unsigned warp, unsigned num_warps) { \
-    run_warp<Args>([](Warp & w, const Args& a) { call; }, args, warp, num_warps);           \
+#define GPUVM_KERNEL(name, Args, call)                                                        \
+  extern "C" void GPUVM_SYMBOL(name)(const void* args, unsigned block, unsigned num_blocks) { \
+    run_block<Args>([](Warp & w, const Args& a) { call; }, args, block, num_blocks);          \
   }
 
 GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))

@@ -68,6 +68,7 @@ constexpr u64 kWeightF32 = 5;
 constexpr u64 kWeightF64 = 6;
 
 constexpr u64 kCudaBlockWarps = 16;
+constexpr u64 kEmulatedBlockWarps = 2;
 constexpr u64 kCudaBlocksPerMultiprocessor = 1;
 
 constexpr u64 kScanRows = 0;

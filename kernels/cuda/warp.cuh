@@ -1,7 +1,7 @@
 // A warp, its block, and their collectives. All lanes of a warp call each of them, in the same order: there are no
 // partial masks, so the same text is right for a GPU, for the CPU device (one lane: every collective is the identity;
-// a block is one warp) and for the emulated warps of tests (32 lanes: fibers of one thread that meet at each
-// collective).
+// a block is one warp) and for the emulated blocks of tests (two warps of 32 lanes: fibers of one thread that meet at
+// each collective).
 #pragma once
 
 #include "sync.cuh"
@@ -11,8 +11,10 @@ GPUVM_NAMESPACE_BEGIN
 constexpr u32 kLanes = GPUVM_LANES;
 #if defined(__CUDACC_RTC__) || defined(__CUDACC__)
 constexpr u32 kBlockWarps = kCudaBlockWarps;
-#else
+#elif GPUVM_LANES == 1
 constexpr u32 kBlockWarps = 1;
+#else
+constexpr u32 kBlockWarps = kEmulatedBlockWarps;
 #endif
 
 // Counted by the leading lane, added to the counters of the step when it ends.
@@ -50,8 +52,9 @@ struct Block {
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
-// Gives every lane's value to every lane; defined in emulated_warp.cc.
-inline const u64* exchange_between_lanes(void* fibers, u32 lane, u64 value);
+// Gives the value of every lane of a warp to every lane, and waits for all lanes of the block; in emulated_warp.cuh.
+inline const u64* exchange_between_lanes(void* fibers, u32 fiber, u64 value);
+inline void meet_block(void* fibers, u32 fiber);
 #endif
 
 struct Warp {
@@ -61,7 +64,7 @@ struct Warp {
   u32 block_warp;  // 0 .. kBlockWarps
   u32 num_blocks;  // in the grid
   Block* block;
-  void* fibers;  // of an emulated warp
+  void* fibers;  // of an emulated block
   WarpStats stats;
   u32 num_pushed = 0;  // entries of the block's `pushed` that are this warp's; the same in all lanes
 
@@ -92,16 +95,17 @@ struct Warp {
   GPUVM_DEVICE void sync() const {}
   GPUVM_DEVICE void sync_block() const {}
 #else
+  u32 fiber() const { return block_warp * kLanes + lane; }
   GPUVM_DEVICE u32 ballot(bool predicate) const {
-    const u64* values = exchange_between_lanes(fibers, lane, predicate);
+    const u64* values = exchange_between_lanes(fibers, fiber(), predicate);
     u32 bits = 0;
     for (u32 i = 0; i < kLanes; ++i) bits |= u32(values[i]) << i;
     return bits;
   }
-  GPUVM_DEVICE u64 read_lane(u64 value, u32 from) const { return exchange_between_lanes(fibers, lane, value)[from]; }
+  GPUVM_DEVICE u64 read_lane(u64 value, u32 from) const { return exchange_between_lanes(fibers, fiber(), value)[from]; }
   GPUVM_DEVICE u32 read_lane(u32 value, u32 from) const { return u32(read_lane(u64(value), from)); }
-  GPUVM_DEVICE void sync() const { exchange_between_lanes(fibers, lane, 0); }
-  GPUVM_DEVICE void sync_block() const { sync(); }
+  GPUVM_DEVICE void sync() const { exchange_between_lanes(fibers, fiber(), 0); }
+  GPUVM_DEVICE void sync_block() const { meet_block(fibers, fiber()); }
 #endif
   GPUVM_DEVICE u64 broadcast(u64 value, u32 from = 0) const { return read_lane(value, from); }
   GPUVM_DEVICE bool any(bool predicate) const { return ballot(predicate) != 0; }

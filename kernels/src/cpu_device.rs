@@ -1,4 +1,4 @@
-//! The CPU device: kernels compiled by the C++ compiler, run by threads that each stand for a warp.
+//! The CPU device: kernels compiled by the C++ compiler, run by threads that each stand for a block.
 
 use std::ffi::{c_uint, c_void};
 
@@ -7,17 +7,28 @@ use crate::layout::{
     SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
-type RunWarp = unsafe extern "C" fn(args: *const c_void, warp: c_uint, num_warps: c_uint);
+type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
 
 /// Lanes of a warp of the CPU device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WarpLanes {
-    /// A thread is a lane is a warp: the product.
+    /// A thread is a lane is a warp is a block: the product.
     #[default]
     One,
-    /// A thread runs 32 lanes in turn: for tests of what only wide warps do.
+    /// A thread runs the 32 lanes of the warps of a block in turn: for tests of what only wide warps and blocks do.
     #[cfg(feature = "emulated-warps")]
     ThirtyTwo,
+}
+
+impl WarpLanes {
+    /// Warps of the block that a thread runs.
+    pub fn block_warps(self) -> u32 {
+        match self {
+            Self::One => 1,
+            #[cfg(feature = "emulated-warps")]
+            Self::ThirtyTwo => crate::layout::EMULATED_BLOCK_WARPS as u32,
+        }
+    }
 }
 
 /// Arguments of a kernel; the type names the kernel.
@@ -27,7 +38,7 @@ pub enum WarpLanes {
 /// `Self` by value.
 pub unsafe trait KernelArgs: Copy + Sync {
     #[doc(hidden)]
-    fn entry(&self, lanes: WarpLanes) -> RunWarp;
+    fn entry(&self, lanes: WarpLanes) -> RunBlock;
     /// Module of [`ptx`](crate::ptx()) and kernel in it.
     fn cuda_kernel(&self) -> (&'static str, &'static str);
 }
@@ -46,16 +57,16 @@ const WEIGHTED: [(&str, &str, &str); 7] = [
 macro_rules! kernels {
     ($($args:ident, $one:ident, $thirty_two:ident, $cuda:expr;)*) => {
         unsafe extern "C" {
-            $(fn $one(args: *const c_void, warp: c_uint, num_warps: c_uint);)*
+            $(fn $one(args: *const c_void, block: c_uint, num_blocks: c_uint);)*
             $(
                 #[cfg(feature = "emulated-warps")]
-                fn $thirty_two(args: *const c_void, warp: c_uint, num_warps: c_uint);
+                fn $thirty_two(args: *const c_void, block: c_uint, num_blocks: c_uint);
             )*
         }
         $(
             // SAFETY: both functions take `$args`, as cuda/cpu_device.cc declares them.
             unsafe impl KernelArgs for $args {
-                fn entry(&self, lanes: WarpLanes) -> RunWarp {
+                fn entry(&self, lanes: WarpLanes) -> RunBlock {
                     match lanes {
                         WarpLanes::One => $one,
                         #[cfg(feature = "emulated-warps")]
@@ -86,17 +97,17 @@ kernels! {
     PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 
-/// Runs warp `warp` of the `num_warps` of a grid on this thread, to its end. The warps of a grid wait for each other at
-/// the end of every step, so all of them must be running at the same time.
+/// Runs block `block` of the `num_blocks` of a grid on this thread, to its end. The blocks of a grid wait for each other
+/// at the end of every step, so all of them must be running at the same time.
 ///
 /// # Safety
 /// * Every address in `args` is that of a live array of the type and length that `layout` gives, aligned for its
-///   type, until all warps have returned.
+///   type, until all blocks have returned.
 /// * Nobody else writes those arrays meanwhile, and nobody else reads what the kernel writes.
 /// * Row offsets rise from 0 to the number of edges, and queues have room for what they may hold.
-pub unsafe fn run_warp<A: KernelArgs>(args: &A, lanes: WarpLanes, warp: u32, num_warps: u32) {
+pub unsafe fn run_block<A: KernelArgs>(args: &A, lanes: WarpLanes, block: u32, num_blocks: u32) {
     // SAFETY: `entry` takes a pointer to `A` by the contract of `KernelArgs`; the rest is the caller's promise.
-    unsafe { args.entry(lanes)(std::ptr::from_ref(args).cast(), warp, num_warps) }
+    unsafe { args.entry(lanes)(std::ptr::from_ref(args).cast(), block, num_blocks) }
 }
 
 macro_rules! plain_words {

@@ -126,6 +126,8 @@ shared_constants! {
 
     /// Warps of a block of a GPU.
     CUDA_BLOCK_WARPS = 16;
+    /// Warps of the blocks that tests emulate: more than one, so that what a block's warps do together is tested.
+    EMULATED_BLOCK_WARPS = 2;
     /// Blocks of a grid on each multiprocessor of a GPU: few, since blocks meet at the end of a step. 33 blocks of 4 warps
     /// already fill a PCIe 5 link with page fetches; what more there are hide the latency of vertex state, which is random
     /// in device memory.

@@ -17,6 +17,7 @@ using namespace gpuvm;
 namespace {
 
 constexpr u32 kThreads = 4;
+constexpr u32 kWarps = kThreads * kBlockWarps;
 constexpr u32 kPageShift = 12;
 
 void require(bool holds, const char* what) {
@@ -40,17 +41,17 @@ using Kernel = void (*)(Warp&, const Args&);
 
 void run(Kernel kernel, const Args& args) {
   std::vector<std::thread> threads;
-  for (u32 warp = 0; warp < kThreads; ++warp)
+  for (u32 block = 0; block < kThreads; ++block)
     threads.emplace_back([=, &args] {
 #if GPUVM_LANES == 1
-      Warp only{0, warp, kThreads, 0, kThreads, nullptr, nullptr, {}};
+      Warp only{0, block, kThreads, 0, kThreads, nullptr, nullptr, {}};
       kernel(only, args);
 #else
-      run_emulated_warp(
+      run_emulated_block(
           [](Warp& lane, const void* kernel, const void* args) {
             reinterpret_cast<Kernel>(const_cast<void*>(kernel))(lane, *static_cast<const Args*>(args));
           },
-          reinterpret_cast<const void*>(kernel), &args, warp, kThreads);
+          reinterpret_cast<const void*>(kernel), &args, block, kThreads);
 #endif
     });
   for (std::thread& thread : threads) thread.join();
@@ -102,7 +103,7 @@ int main() {
   const u64 num_pages = (values.size() * 4 + 4095) / 4096;
   for (u64 policy : {kEvictionFifo, kEvictionClock}) {
     // The fewest frames that do, the same and twelve that keep their page, and one for each page.
-    for (auto [num_frames, num_pinned] : {std::pair(u64(2 * kThreads), u64(0)), {2 * kThreads + 12, 12}, {num_pages, 0}}) {
+    for (auto [num_frames, num_pinned] : {std::pair(u64(2 * kWarps), u64(0)), {2 * kWarps + 12, 12}, {num_pages, 0}}) {
       std::vector<u64> entries(num_pages), owners(num_frames, kNoPage), hand{0};
       std::vector<u8> frames(num_frames << kPageShift);
       ErrorSlot error{};
@@ -131,11 +132,11 @@ int main() {
       for (u64 page = 0; page < num_pages; ++page)
         if (page_state(entries[page]) == kPageResident) {
           ++num_resident;
-          expected += u64(kThreads) * kLanes * values[page * 1024];
+          expected += u64(kWarps) * kLanes * values[page * 1024];
         }
       run(sum_of_resident, args);
       require(total == expected && num_resident == num_frames, "every lane finds what is resident");
-      require(counters.hits == u64(kThreads) * kLanes * num_resident, "the hits of all lanes are counted");
+      require(counters.hits == u64(kWarps) * kLanes * num_resident, "the hits of all lanes are counted");
       require(counters.faults == 0 && counters.coalesced == 0 && counters.evictions == 0, "and nothing else");
       const std::vector<u64> kept(owners.begin(), owners.begin() + num_pinned);
 
@@ -147,9 +148,9 @@ int main() {
         total = expected = 0;
         for (u64 i = args.first; i < last; ++i) expected += i * values[i];
         run(sum_of_range, args);
-        require(total == kThreads * expected, "each warp sums the range");
+        require(total == kWarps * expected, "each warp sums the range");
         const u64 touched = (last - 1) / 1024 - args.first / 1024 + 1;
-        require(counters.hits + counters.faults + counters.coalesced == kThreads * touched, "each access is counted once");
+        require(counters.hits + counters.faults + counters.coalesced == kWarps * touched, "each access is counted once");
       }
       require(error.code == 0, "no kernel failed");
 

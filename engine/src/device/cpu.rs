@@ -1,8 +1,8 @@
-//! The CPU device: a pool of threads, each a warp of the grid.
+//! The CPU device: a pool of threads, each a block of the grid; outside of tests a block is one warp.
 
 use std::num::NonZero;
 
-use gpuvm_kernels::cpu_device::{KernelArgs, WarpLanes, run_warp};
+use gpuvm_kernels::cpu_device::{KernelArgs, WarpLanes, run_block};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -30,7 +30,7 @@ pub(crate) fn free_bytes() -> u64 {
 #[derive(Debug)]
 pub(crate) struct CpuDevice {
     pool: ThreadPool,
-    num_warps: u32,
+    num_threads: u32,
     lanes: WarpLanes,
 }
 
@@ -45,25 +45,29 @@ impl CpuDevice {
             .thread_name(|warp| format!("warp-{warp}"))
             .build()
             .map_err(Error::StartThreads)?;
-        Ok(Self { pool, num_warps: threads as u32, lanes })
+        Ok(Self { pool, num_threads: threads as u32, lanes })
+    }
+
+    pub fn num_threads(&self) -> u32 {
+        self.num_threads
     }
 
     pub fn num_warps(&self) -> u32 {
-        self.num_warps
+        self.num_threads * self.lanes.block_warps()
     }
 
     /// Runs a kernel to its end; `num_items` are its work items.
     ///
     /// # Safety
-    /// As [`run_warp`].
+    /// As [`run_block`].
     pub unsafe fn launch<A: KernelArgs>(&self, args: &A, num_items: u64) {
         if num_items <= ITEMS_WORTH_A_GRID {
             // SAFETY: the caller's promise, passed on.
-            unsafe { run_warp(args, self.lanes, 0, 1) };
+            unsafe { run_block(args, self.lanes, 0, 1) };
         } else {
             // SAFETY: the caller's promise, passed on.
-            self.pool.broadcast(|warp| unsafe {
-                run_warp(args, self.lanes, warp.index() as u32, self.num_warps);
+            self.pool.broadcast(|block| unsafe {
+                run_block(args, self.lanes, block.index() as u32, self.num_threads);
             });
         }
     }

@@ -74,8 +74,8 @@ impl Device {
     /// Name for people.
     pub fn name(&self) -> String {
         match self {
-            Self::Cpu(cpu) if cpu.num_warps() == 1 => "cpu with 1 thread".to_owned(),
-            Self::Cpu(cpu) => format!("cpu with {} threads", cpu.num_warps()),
+            Self::Cpu(cpu) if cpu.num_threads() == 1 => "cpu with 1 thread".to_owned(),
+            Self::Cpu(cpu) => format!("cpu with {} threads", cpu.num_threads()),
             Self::Cuda(cuda) => cuda.name().to_owned(),
         }
     }
@@ -91,7 +91,7 @@ impl Device {
     /// Runs a kernel of `num_warps` warps to its end; `num_items` tells whether the work is worth more than one.
     ///
     /// # Safety
-    /// As [`gpuvm_kernels::cpu_device::run_warp`]: every address in `args` is that of a live array on this device of
+    /// As [`gpuvm_kernels::cpu_device::run_block`]: every address in `args` is that of a live array on this device of
     /// the type and length that `layout` gives, and nobody else touches what the kernel writes.
     pub unsafe fn launch<A: KernelArgs>(
         &self,
