@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
 use gpuvm_engine::{DeviceKind, PageSize};
-use gpuvm_loaders::WeightRule;
+use gpuvm_loaders::{Format, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
 ///
@@ -242,6 +243,9 @@ pub struct SearchArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph")]
 pub struct LoadArgs {
+    /// Format of the file, instead of what its bytes say
+    #[arg(long, value_name = "NAME", value_parser = format())]
+    pub format: Option<Format>,
     /// Take rows and columns as two sets of vertices: row i is vertex i - 1, column j is vertex rows + j - 1
     #[arg(long)]
     pub bipartite: bool,
@@ -436,6 +440,12 @@ fn distance(text: &str) -> Result<f64, String> {
         Ok(distance) if distance.is_finite() && distance >= 0.0 => Ok(distance),
         _ => Err("not a distance, use a number of 0 or more".to_owned()),
     }
+}
+
+/// Takes the names of formats, and lists them in the help.
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.iter().map(|format| format.name()))
+        .try_map(|name| name.parse::<Format>())
 }
 
 fn weight_rule(text: &str) -> Result<WeightRule, String> {

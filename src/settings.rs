@@ -204,6 +204,7 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
         symmetrize: args.symmetrize,
         keep_duplicates: args.keep_duplicates,
         keep_loops: args.keep_loops,
+        format: args.format,
         verify_file: args.verify_file,
     }
 }

@@ -5,15 +5,15 @@
 
 use std::io::{Cursor, Read};
 use std::ops::Range;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
 use crate::error::LoadError;
-use crate::format::matrix_market::quote;
 use crate::memory;
 use crate::progress::Progress;
+use crate::text::quote;
 
 /// A matrix out of its wrapping.
 pub(crate) enum Unwrapped {
@@ -23,6 +23,18 @@ pub(crate) enum Unwrapped {
     Member(Range<usize>),
     /// The matrix, unpacked. The flag tells a tar from a lone file.
     Unpacked { bytes: Vec<u8>, from_tar: bool },
+}
+
+/// The name of what was wrapped, as far as its extension matters.
+pub(crate) fn name_inside(path: &Path, unwrapped: &Unwrapped) -> PathBuf {
+    match unwrapped {
+        Unwrapped::Plain => path.to_owned(),
+        Unwrapped::Member(_) | Unwrapped::Unpacked { from_tar: true, .. } => PathBuf::from("matrix.mtx"),
+        Unwrapped::Unpacked { from_tar: false, .. } => match path.extension() {
+            Some(extension) if extension.eq_ignore_ascii_case("gz") => path.with_extension(""),
+            _ => path.to_owned(),
+        },
+    }
 }
 
 /// Looks for a wrapping and takes it off.

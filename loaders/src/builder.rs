@@ -90,6 +90,22 @@ impl Batch {
     pub(crate) fn values(&self) -> &[f64] {
         &self.values[..self.len]
     }
+
+    pub(crate) fn values_mut(&mut self) -> &mut [f64] {
+        &mut self.values[..self.len]
+    }
+
+    /// Takes out the entries on the diagonal.
+    pub(crate) fn drop_diagonal(&mut self) {
+        let mut to = 0;
+        for at in 0..self.len {
+            // Written whether it stays or not: no branch that the processor could guess wrong.
+            (self.rows[to], self.columns[to], self.values[to]) =
+                (self.rows[at], self.columns[at], self.values[at]);
+            to += usize::from(self.rows[at] != self.columns[at]);
+        }
+        self.len = to;
+    }
 }
 
 /// A place that no edge has.

@@ -2,12 +2,29 @@
 //!
 //! Messages name the file, the line where there is one, what was found, and what would do.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use gpuvm_engine::GraphError;
 use thiserror::Error;
+
+/// A line of a text, as a message names it; nothing where a file has no lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place(pub Option<u64>);
+
+impl From<u64> for Place {
+    fn from(line: u64) -> Self {
+        Self(Some(line))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |line| write!(f, " line {line}:"))
+    }
+}
 
 /// Why a graph could not be loaded or written.
 #[derive(Debug, Error)]
@@ -48,6 +65,11 @@ pub enum LoadError {
     #[error("{path}: looks like an HTML page, not a graph: the download went wrong, fetch the file again",
         path = path.display())]
     HtmlPage { path: PathBuf },
+    #[error(
+        "{path}: is no graph file that can be told by its first bytes, \"{found}\"; name its format: --format {formats}",
+        path = path.display()
+    )]
+    UnknownFormat { path: PathBuf, found: String, formats: String },
     #[error("{path}: is compressed by {compression}, unpack it first: {command}", path = path.display())]
     Compression { path: PathBuf, compression: &'static str, command: &'static str },
     #[error(
@@ -79,28 +101,28 @@ pub enum LoadError {
     #[error("{path}: no size line ({expected}) after the banner: line {line} is the last", path = path.display())]
     NoSizeLine { path: PathBuf, line: u64, expected: &'static str },
     #[error(
-        "{path}: line {line}: {rows} rows and {columns} columns are {num_vertices} vertices, more than 32-bit ids \
+        "{path}:{line} {rows} rows and {columns} columns are {num_vertices} vertices, more than 32-bit ids \
          can name (4294967295)",
         path = path.display()
     )]
-    TooManyVertices { path: PathBuf, line: u64, rows: u64, columns: u64, num_vertices: u64 },
+    TooManyVertices { path: PathBuf, line: Place, rows: u64, columns: u64, num_vertices: u64 },
     #[error(
-        "{path}: line {line}: {rows} rows, {columns} columns: rows and columns are not the same vertices; use \
+        "{path}:{line} {rows} rows, {columns} columns: rows and columns are not the same vertices; use \
          --bipartite to make them two sets of vertices",
         path = path.display()
     )]
-    NotSquare { path: PathBuf, line: u64, rows: u64, columns: u64 },
+    NotSquare { path: PathBuf, line: Place, rows: u64, columns: u64 },
     #[error(
         "{path}: line {line}: {rows} rows, {columns} columns: a {symmetry} matrix must be square",
         path = path.display()
     )]
     SymmetricNotSquare { path: PathBuf, line: u64, rows: u64, columns: u64, symmetry: &'static str },
     #[error(
-        "{path}: line {line}: the values are complex, which no edge can weigh; use --weights abs for their modulus, \
+        "{path}:{line} the values are complex, which no edge can weigh; use --weights abs for their modulus, \
          or --weights unit",
         path = path.display()
     )]
-    ComplexWeights { path: PathBuf, line: u64 },
+    ComplexWeights { path: PathBuf, line: Place },
     #[error(
         "{path}: the size line (line {line}) promises {promised} entries, the file has {found}: it was cut short or \
          the size line is wrong",
@@ -120,6 +142,24 @@ pub enum LoadError {
     IdZero { path: PathBuf, line: u64, what: &'static str },
     #[error("{path}: line {line}: {what} {id} is out of range, the size line says {most}", path = path.display())]
     IdOutOfRange { path: PathBuf, line: u64, what: &'static str, id: String, most: u64 },
+    #[error(
+        "{path}: line {line}: {what} {id} is more than 32-bit ids can name (4294967294); use --relabel to number the \
+         ids in use from 0",
+        path = path.display()
+    )]
+    IdTooLarge { path: PathBuf, line: u64, what: &'static str, id: String },
+    #[error(
+        "{path}: ids go up to {largest}, with {entries} edges: as they stand the graph has {num_vertices} vertices, most \
+         of them without edges; use --relabel to number the ids in use from 0",
+        path = path.display()
+    )]
+    SparseIds { path: PathBuf, largest: u64, entries: u64, num_vertices: u64 },
+    #[error(
+        "{path}: line {line}: \"{found}\" has {columns} columns; name those of source, target and weight: \
+         --columns 1,2,3",
+        path = path.display()
+    )]
+    ManyColumns { path: PathBuf, line: u64, found: String, columns: usize },
     #[error(
         "{path}: line {line}: the value \"{found}\" is no finite number and cannot be a weight; use --weights unit \
          or --weights hash",

@@ -1,7 +1,7 @@
-//! Graph files to [`Csr`]: Matrix Market, plain, in gzip or as SuiteSparse packs it, and `.gvg`, the graph file that is
-//! mapped instead of read.
+//! Graph files to [`Csr`]: Matrix Market and edge lists, plain, in gzip or in tar, and `.gvg`, the graph file that is mapped
+//! instead of read.
 //!
-//! [`load`] looks into the file and never at its name. Matrix Market text is parsed on all threads, twice, so that no
+//! [`load`] looks into the file, and at its name only where the bytes leave the format open. Text is parsed on all threads, twice, so that no
 //! memory is needed beside that of the graph; [`write_gvg`] stores the graph so that the next run maps it without
 //! a copy. A file that is not what it should be is a [`LoadError`] with the line, never a panic and never a wrong
 //! graph.
@@ -19,14 +19,18 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod archive;
+mod assemble;
 mod builder;
 mod error;
 pub mod format;
 mod memory;
 mod mmap;
+mod number;
 mod options;
 mod progress;
+mod source;
 mod summary;
+mod text;
 mod weights;
 
 use std::path::Path;
@@ -36,14 +40,19 @@ use std::time::Instant;
 use gpuvm_engine::graph::Csr;
 
 use archive::Unwrapped;
-pub use error::LoadError;
+pub use error::{LoadError, Place};
+use format::edge_list::EdgeList;
 use format::gvg;
 pub use format::gvg::write_gvg;
-use format::matrix_market::{self, Text};
+use format::matrix_market::MatrixMarket;
+use format::sniff::sniff;
+pub use format::{Format, UnknownFormat};
 use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
+use source::EdgeSource;
 pub use summary::LoadSummary;
+use text::Text;
 
 /// A graph, and what was found in its file.
 #[derive(Clone, Debug)]
@@ -54,7 +63,7 @@ pub struct LoadedGraph {
     pub summary: LoadSummary,
 }
 
-/// Loads the graph in the file at `path`: a `.gvg` file, or Matrix Market, plain or in gzip, tar or both.
+/// Loads the graph in the file at `path`, of any [`Format`], plain or in gzip, tar or both.
 ///
 /// # Errors
 /// [`LoadError`], by what is wrong; [`LoadError::Interrupted`] when `progress` says so.
@@ -62,7 +71,7 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Resu
     let span = tracing::info_span!("load", path = %path.display());
     let _entered = span.enter();
     let file = FileBytes::open(path)?;
-    let graph = if gvg::is_gvg(&file) {
+    let graph = if options.format.map_or_else(|| gvg::is_gvg(&file), |format| format == Format::Gvg) {
         gvg::open(Arc::new(file), path, options, progress)?
     } else {
         file.advise_sequential();
@@ -77,7 +86,8 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Resu
     Ok(graph)
 }
 
-/// Loads a graph from Matrix Market text in memory, plain or in gzip, tar or both; `name` stands for the file in messages.
+/// Loads a graph from a file in memory, of any format but `.gvg`, plain or in gzip, tar or both; `name` stands for the file
+/// in messages.
 ///
 /// # Errors
 /// [`LoadError`], by what is wrong.
@@ -109,30 +119,33 @@ fn load_text(
             (Text { bytes, path, file: None }, if *from_tar { "tar.gz of " } else { "gzip of " })
         }
     };
-    if !matrix_market::has_banner(text.bytes) {
-        refuse_other_formats(text.bytes, path)?;
-    }
-    let mut graph = matrix_market::load(&text, options, progress)?;
+    let name = archive::name_inside(path, &unwrapped);
+    let format = match options.format {
+        Some(format) => format,
+        None => sniff(text.bytes, &name, path)?,
+    };
+    let mut graph = with_source(&text, format, options, progress, |source| {
+        assemble::assemble(source, options, progress)
+    })?;
     graph.summary.format.insert_str(0, wrapping);
     graph.summary.parse_seconds += unwrap_seconds;
     Ok(graph)
 }
 
-/// Names what a file without a banner is, where that can be told.
-fn refuse_other_formats(bytes: &[u8], path: &Path) -> Result<(), LoadError> {
-    let path = path.to_owned();
-    if bytes.is_empty() {
-        return Err(LoadError::Empty { path });
+/// Opens a file of a known format and hands it over.
+fn with_source<T>(
+    text: &Text<'_>,
+    format: Format,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+    take: impl FnOnce(&dyn EdgeSource) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
+    match format {
+        Format::MatrixMarket => take(&MatrixMarket::open(text, options, progress)?),
+        Format::EdgeList => take(&EdgeList::open(text)?),
+        Format::Gvg => {
+            let (compression, command) = ("gzip", "gunzip (a .gvg file is mapped, not read)");
+            Err(LoadError::Compression { path: text.path(), compression, command })
+        }
     }
-    if gvg::is_gvg(bytes) {
-        let (compression, command) = ("gzip", "gunzip (a .gvg file is mapped, not read)");
-        return Err(LoadError::Compression { path, compression, command });
-    }
-    let head = &bytes[..bytes.len().min(512)];
-    let begin = head.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
-    let head = head[begin..].to_ascii_lowercase();
-    if [&b"<!doctype"[..], b"<html", b"<head", b"<?xml"].iter().any(|tag| head.starts_with(tag)) {
-        return Err(LoadError::HtmlPage { path });
-    }
-    Ok(())
 }

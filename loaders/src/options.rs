@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::format::Format;
+
 /// How a file becomes a graph. The default keeps the file's weights, refuses rectangular matrices, merges duplicates
 /// and drops self-loops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct LoadOptions {
     pub keep_duplicates: bool,
     /// Keeps edges from a vertex to itself.
     pub keep_loops: bool,
+    /// The format of the file; looked for in its bytes if not given.
+    pub format: Option<Format>,
     /// Reads the whole of a `.gvg` file and compares every checksum; says nothing to other formats, which are read
     /// and checked anyway.
     pub verify_file: bool,

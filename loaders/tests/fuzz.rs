@@ -122,6 +122,7 @@ fn options(random: &mut Random) -> LoadOptions {
         keep_duplicates: toss(),
         keep_loops: toss(),
         verify_file: toss(),
+        ..LoadOptions::default()
     }
 }
 

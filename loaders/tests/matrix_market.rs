@@ -577,7 +577,7 @@ fn other_kinds_of_files_are_refused_by_name() {
     assert!(refused(b"\xFD7zXZ\x00..").contains("unxz"));
     assert!(refused(b"\x28\xB5\x2F\xFD..").contains("unzstd"));
     assert!(refused(b"").contains("empty"));
-    assert!(refused(b"\x00\x01\x02\xff").contains("line 1"));
+    assert!(refused(b"\x00\x01\x02\xff").contains("--format"));
     assert!(refused(&gzip(b"")).contains("empty"));
 }
 

@@ -115,7 +115,7 @@ proptest! {
             symmetrize,
             keep_duplicates,
             keep_loops,
-            verify_file: false,
+            ..LoadOptions::default()
         };
         let graph = load_bytes(Path::new("a.mtx"), text(&matrix).as_bytes(), &options).expect("loads");
         let found: Vec<(u32, u32, f64)> = (0..graph.csr.num_vertices() as u32)

@@ -68,8 +68,8 @@ use bytemuck::AnyBitPattern;
 use gpuvm_engine::graph::{Csr, HostArray, WeightType, Weights};
 use rayon::prelude::*;
 
-use super::matrix_market::with_rule;
 use crate::LoadedGraph;
+use crate::assemble::with_rule;
 use crate::error::LoadError;
 use crate::mmap::FileBytes;
 use crate::options::{LoadOptions, WeightRule};

@@ -1,14 +1,15 @@
 //! The banner and the size line: what kind of matrix the file holds, and how large it says it is.
 
-use std::fmt;
+use std::path::Path;
 
 use gpuvm_engine::graph::MAX_VERTICES;
 use memchr::memchr;
 
-use super::number::{is_blank, skip_blanks, unsigned};
-use super::text::Text;
 use crate::error::LoadError;
+use crate::number::{is_blank, skip_blanks, unsigned};
 use crate::options::{LoadOptions, WeightRule};
+use crate::source::{Dense, Facts, Field, Shape, Symmetry};
+use crate::text::Text;
 
 /// Whether entries are listed with their ids or all values in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,49 +18,11 @@ pub(super) enum Layout {
     Array,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
-    Pattern,
-    Integer,
-    Real,
-    Complex,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symmetry {
-    General,
-    Symmetric,
-    Skew,
-    Hermitian,
-}
-
 impl Layout {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Coordinate => "coordinate",
             Self::Array => "array",
-        }
-    }
-}
-
-impl Field {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Pattern => "pattern",
-            Self::Integer => "integer",
-            Self::Real => "real",
-            Self::Complex => "complex",
-        }
-    }
-}
-
-impl Symmetry {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::General => "general",
-            Self::Symmetric => "symmetric",
-            Self::Skew => "skew-symmetric",
-            Self::Hermitian => "hermitian",
         }
     }
 }
@@ -74,8 +37,6 @@ pub(super) struct Header {
     pub columns: u64,
     /// Entries that the file must hold.
     pub entries: u64,
-    /// Vertices of the graph.
-    pub num_vertices: u64,
     pub size_line: u64,
     /// Where the entries begin.
     pub body: usize,
@@ -153,7 +114,7 @@ impl Header {
         };
         word("end", "the end of the line", &str::is_empty)?;
         if field == Field::Complex && options.weights == WeightRule::File {
-            return Err(LoadError::ComplexWeights { path: text.path(), line });
+            return Err(LoadError::ComplexWeights { path: text.path(), line: line.into() });
         }
         Self::read_size_line(text, options, end, layout, field, symmetry)
     }
@@ -203,10 +164,16 @@ impl Header {
         }
         let num_vertices = if options.bipartite { rows.saturating_add(columns) } else { rows.max(columns) };
         if num_vertices > MAX_VERTICES {
-            return Err(LoadError::TooManyVertices { path, line: size_line, rows, columns, num_vertices });
+            return Err(LoadError::TooManyVertices {
+                path,
+                line: size_line.into(),
+                rows,
+                columns,
+                num_vertices,
+            });
         }
         let body = (end + 1).min(bytes.len());
-        Ok(Self { layout, field, symmetry, rows, columns, entries, num_vertices, size_line, body })
+        Ok(Self { layout, field, symmetry, rows, columns, entries, size_line, body })
     }
 
     /// The numbers of a size line, saturated; `None` if something else is there.
@@ -221,6 +188,25 @@ impl Header {
             .collect()
     }
 
+    /// What the loader is told.
+    pub(super) fn facts(&self, path: &Path) -> Facts {
+        let &Self { layout, field, symmetry, rows, columns, entries, size_line, .. } = self;
+        let cells = match symmetry {
+            Symmetry::Skew => entries.saturating_mul(2),
+            _ => rows.saturating_mul(columns),
+        };
+        Facts {
+            path: path.to_owned(),
+            format: format!("Matrix Market {}", layout.name()),
+            field,
+            symmetry,
+            shape: Some(Shape { rows, columns }),
+            place: size_line.into(),
+            entries,
+            dense: (layout == Layout::Array).then_some(Dense { stored: entries, cells }),
+        }
+    }
+
     /// What each line of the body must be.
     pub(super) fn expected_line(&self) -> &'static str {
         match (self.layout, self.field) {
@@ -230,12 +216,6 @@ impl Header {
             (Layout::Array, Field::Complex) => "\"real imaginary\"",
             (Layout::Array, _) => "one value",
         }
-    }
-}
-
-impl fmt::Display for Header {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Matrix Market {}", self.layout.name())
     }
 }
 

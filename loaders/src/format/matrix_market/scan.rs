@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::header::{Field, Header, Layout, Symmetry};
-use super::number::{byte, integer, is_blank, real, skip_blanks, unsigned};
-use super::text::{Text, quote};
+use super::header::{Header, Layout};
 use crate::error::LoadError;
+use crate::number::{byte, integer, is_blank, real, skip_blanks, unsigned};
+use crate::source::{Field, Symmetry};
+use crate::text::{Text, quote};
 
 /// What the loop does with the values of entries: a constant of each instance of it.
 pub(super) mod values {
@@ -252,7 +253,7 @@ pub(super) fn explain(text: &Text<'_>, line: usize, header: &Header, keeps_value
     let parts: &[&'static str] = match header.field {
         Field::Pattern => &[],
         Field::Complex => &["real part", "imaginary part"],
-        Field::Integer | Field::Real => &["value"],
+        Field::Integer | Field::Real | Field::Number => &["value"],
     };
     for &what in parts {
         let Some(word) = words.next() else {

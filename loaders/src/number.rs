@@ -19,17 +19,17 @@ const EXACT: u64 = 1 << 53;
 
 /// The byte at `at`; a line feed after the last one, so that the end of the text ends a line.
 #[inline(always)]
-pub(super) fn byte(bytes: &[u8], at: usize) -> u8 {
+pub(crate) fn byte(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).copied().unwrap_or(b'\n')
 }
 
 #[inline(always)]
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
 #[inline(always)]
-pub(super) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(|&b| is_blank(b)) {
         at += 1;
     }
@@ -65,7 +65,7 @@ fn up_to_eight_digits_at_end(bytes: &[u8], at: usize) -> (u64, usize) {
 
 /// The digits at `at` as a number, saturated, and where they end; they end at `at` if there is none.
 #[inline(always)]
-pub(super) fn unsigned(bytes: &[u8], at: usize) -> (u64, usize) {
+pub(crate) fn unsigned(bytes: &[u8], at: usize) -> (u64, usize) {
     let (value, len) = up_to_eight_digits(bytes, at);
     if len < 8 { (value, at + len) } else { unsigned_long(bytes, at + 8, value) }
 }
@@ -84,7 +84,7 @@ fn unsigned_long(bytes: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
 
 /// The integer at `at` and where it ends; `None` if there is none, or if `exact` and a double cannot hold it.
 #[inline(always)]
-pub(super) fn integer(bytes: &[u8], at: usize, exact: bool) -> Option<(f64, usize)> {
+pub(crate) fn integer(bytes: &[u8], at: usize, exact: bool) -> Option<(f64, usize)> {
     let first = byte(bytes, at);
     let begin = at + usize::from(first == b'-' || first == b'+');
     let (magnitude, end) = unsigned(bytes, begin);
@@ -108,7 +108,7 @@ fn large_integer(digits: &[u8], exact: bool) -> Option<f64> {
 
 /// The real at `at` and where it ends; `None` if there is none. Infinite and not-a-number spellings are reals.
 #[inline(always)]
-pub(super) fn real(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
+pub(crate) fn real(bytes: &[u8], at: usize) -> Option<(f64, usize)> {
     short_real(bytes, at).or_else(|| long_real(bytes, at))
 }
 

@@ -24,17 +24,17 @@ pub(crate) struct Text<'a> {
 const QUOTED: usize = 60;
 
 impl Text<'_> {
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.path.to_owned()
     }
 
     /// The line, from 1, that the byte at `at` is in. Counted when an error is reported, never before.
-    pub(super) fn line_number(&self, at: usize) -> u64 {
+    pub(crate) fn line_number(&self, at: usize) -> u64 {
         memchr_iter(b'\n', &self.bytes[..at.min(self.bytes.len())]).count() as u64 + 1
     }
 
     /// The line that begins at `at`, as a message quotes it.
-    pub(super) fn line_text(&self, at: usize) -> String {
+    pub(crate) fn line_text(&self, at: usize) -> String {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let line = rest.split(|&b| b == b'\n').next().unwrap_or_default();
         quote(line)
@@ -45,7 +45,7 @@ impl Text<'_> {
     ///
     /// `each` may fail with the offset of a line; the smallest such offset is the error, however many threads there
     /// are: a piece is skipped only if an error before it is known.
-    pub(super) fn pieces<T: Send>(
+    pub(crate) fn pieces<T: Send>(
         &self,
         body: usize,
         progress: &dyn Progress,

@@ -1,0 +1,397 @@
+//! Entries of any format to the graph that [`LoadOptions`] ask for.
+//!
+//! The first pass counts the edges of each row and learns which type holds the weights; the second puts edges and
+//! weights where they belong. What an entry stands for: symmetric storage is written out, the diagonal once; a stored zero
+//! is an edge; a self-loop is dropped and entries of one edge are merged into the smallest weight, unless the options
+//! say otherwise.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use gpuvm_engine::graph::{Csr, MAX_VERTICES, WeightType, Weights};
+
+use crate::builder::{Batch, Direction, RowCounts, RowFill, Rows};
+use crate::error::LoadError;
+use crate::options::{LoadOptions, WeightRule};
+use crate::progress::Progress;
+use crate::source::{EdgeSource, Facts, Field, Pass, Shape, Symmetry};
+use crate::summary::LoadSummary;
+use crate::weights::{Cell, ValueStats, random_weights};
+use crate::{LoadedGraph, memory};
+
+/// Builds the graph.
+pub(crate) fn assemble(
+    source: &dyn EdgeSource,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+) -> Result<LoadedGraph, LoadError> {
+    let started = Instant::now();
+    let facts = source.facts();
+    let (path, place) = (|| facts.path.clone(), facts.place);
+    if facts.field == Field::Complex && options.weights == WeightRule::File {
+        return Err(LoadError::ComplexWeights { path: path(), line: place });
+    }
+    let assembly = Assembly::new(source, options, progress)?;
+    let (counts, totals) = assembly.count()?;
+    let mut summary = assembly.summary(&totals, options);
+
+    let plan = &assembly.plan;
+    let stats = if plan.negates() { totals.values.with_negatives() } else { totals.values };
+    let (csr, times) = match plan.keeps_values.then(|| stats.narrowest()) {
+        Some(WeightType::U8) => assembly.build::<u8>(counts)?,
+        Some(WeightType::U16) => assembly.build::<u16>(counts)?,
+        Some(WeightType::U32) => assembly.build::<u32>(counts)?,
+        Some(WeightType::F32) => assembly.build::<f32>(counts)?,
+        Some(WeightType::F64) => assembly.build::<f64>(counts)?,
+        Some(WeightType::Unit | WeightType::Hash) | None => assembly.build::<()>(counts)?,
+    };
+    let csr = with_rule(csr, options.weights).map_err(|source| LoadError::Graph { path: path(), source })?;
+    summary.duplicates = times.duplicates;
+    summary.parse_seconds = times.filled.duration_since(started).as_secs_f64();
+    summary.build_seconds = times.filled.elapsed().as_secs_f64();
+    Ok(LoadedGraph { csr, summary })
+}
+
+/// The same edges under the weights that need no values.
+pub(crate) fn with_rule(csr: Csr, rule: WeightRule) -> Result<Csr, gpuvm_engine::GraphError> {
+    match rule {
+        WeightRule::File | WeightRule::Abs => Ok(csr),
+        WeightRule::Ignore | WeightRule::Unit => csr.with_weights(Weights::Unit),
+        WeightRule::Hash => csr.with_weights(Weights::Hash),
+        WeightRule::Random { seed } => {
+            let weights = random_weights(&csr, seed);
+            csr.with_weights(weights)
+        }
+    }
+}
+
+/// What becomes of the value of an entry before it is a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transform {
+    Keep,
+    Absolute,
+    /// The smaller of a value and its negative: both directions of a symmetrized skew-symmetric matrix.
+    NegativeAbsolute,
+}
+
+/// What an entry of a file becomes under the options.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub directions: Vec<Direction>,
+    pub drop_loops: bool,
+    pub keep_duplicates: bool,
+    pub keeps_values: bool,
+    transform: Transform,
+    /// Every edge has its reverse, with the same weight.
+    pub symmetric: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(facts: &Facts, rows: u64, options: &LoadOptions) -> Self {
+        let mirrored = facts.symmetry != Symmetry::General;
+        let keeps_values = options.weights.keeps_values() && facts.field != Field::Pattern;
+        let signed_skew =
+            facts.symmetry == Symmetry::Skew && keeps_values && options.weights == WeightRule::File;
+        let symmetrize = options.symmetrize;
+        let forward = Direction::FORWARD;
+        let mirror = Direction { reverse: true, skip_diagonal: true, ..forward };
+        let mut directions = vec![];
+        if options.bipartite {
+            let shift = rows as u32;
+            let to_columns = Direction { target_shift: shift, ..forward };
+            let mirror_to_columns = Direction { target_shift: shift, negate: signed_skew, ..mirror };
+            directions.push(to_columns);
+            if mirrored {
+                directions.push(mirror_to_columns);
+            }
+            if symmetrize {
+                directions.push(Direction { reverse: true, source_shift: shift, ..forward });
+            }
+            if symmetrize && mirrored {
+                let skip_diagonal = true;
+                directions.push(Direction {
+                    source_shift: shift,
+                    skip_diagonal,
+                    negate: signed_skew,
+                    ..forward
+                });
+            }
+        } else {
+            directions.push(forward);
+            if mirrored || symmetrize {
+                directions.push(Direction { negate: signed_skew && !symmetrize, ..mirror });
+            }
+        }
+        Self {
+            directions,
+            drop_loops: !options.bipartite && !options.keep_loops,
+            keep_duplicates: options.keep_duplicates,
+            keeps_values,
+            transform: match options.weights {
+                WeightRule::Abs => Transform::Absolute,
+                _ if signed_skew && symmetrize && !options.bipartite => Transform::NegativeAbsolute,
+                _ => Transform::Keep,
+            },
+            symmetric: symmetrize || (mirrored && !signed_skew && !options.bipartite),
+        }
+    }
+
+    pub(crate) fn negates(&self) -> bool {
+        self.directions.iter().any(|direction| direction.negate)
+    }
+
+    /// Makes edges of the entries of a batch: without those that are dropped, and with weights for values.
+    pub(crate) fn apply(&self, batch: &mut Batch) {
+        if self.drop_loops {
+            batch.drop_diagonal();
+        }
+        match self.transform {
+            Transform::Keep => {}
+            Transform::Absolute => batch.values_mut().iter_mut().for_each(|value| *value = value.abs()),
+            Transform::NegativeAbsolute => {
+                batch.values_mut().iter_mut().for_each(|value| *value = -value.abs());
+            }
+        }
+    }
+}
+
+/// What the first pass adds up over the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Totals {
+    pub stored: u64,
+    pub diagonal: u64,
+    pub zeros: u64,
+    pub negative: u64,
+    pub non_finite: u64,
+    /// Values that are no integers.
+    pub fractions: u64,
+    /// Of the values that become weights.
+    pub values: ValueStats,
+}
+
+impl Totals {
+    pub(crate) const NONE: Self = Self {
+        stored: 0,
+        diagonal: 0,
+        zeros: 0,
+        negative: 0,
+        non_finite: 0,
+        fractions: 0,
+        values: ValueStats::NONE,
+    };
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            stored: self.stored + other.stored,
+            diagonal: self.diagonal + other.diagonal,
+            zeros: self.zeros + other.zeros,
+            negative: self.negative + other.negative,
+            non_finite: self.non_finite + other.non_finite,
+            fractions: self.fractions + other.fractions,
+            values: self.values.join(other.values),
+        }
+    }
+
+    /// Of the entries of a batch as the file has them.
+    fn of(batch: &Batch, field: Field) -> Self {
+        let mut totals = Self { stored: batch.rows().len() as u64, ..Self::NONE };
+        totals.diagonal =
+            batch.rows().iter().zip(batch.columns()).map(|(row, column)| u64::from(row == column)).sum();
+        if field != Field::Pattern {
+            for &value in batch.values() {
+                totals.zeros += u64::from(value == 0.0);
+                totals.negative += u64::from(value < 0.0);
+                totals.non_finite += u64::from(!value.is_finite());
+            }
+        }
+        if field == Field::Number {
+            totals.fractions =
+                batch.values().iter().map(|&value| u64::from(value as i64 as f64 != value)).sum();
+        }
+        totals
+    }
+}
+
+/// A sum to which many threads add: a part for each of them.
+pub(crate) struct Shared<T>(Vec<Mutex<T>>);
+
+impl<T: Copy> Shared<T> {
+    pub(crate) fn new(none: T) -> Self {
+        Self((0..=rayon::current_num_threads()).map(|_| Mutex::new(none)).collect())
+    }
+
+    /// Changes the part of this thread; those of another pool share the last.
+    pub(crate) fn update(&self, change: impl FnOnce(T) -> T) {
+        let last = self.0.len() - 1;
+        let part = rayon::current_thread_index().map_or(last, |thread| thread.min(last));
+        let mut part = self.0[part].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *part = change(*part);
+    }
+
+    pub(crate) fn join(self, join: impl Fn(T, T) -> T) -> Option<T> {
+        let parts = self.0.into_iter().map(|part| part.into_inner().unwrap_or_else(|e| e.into_inner()));
+        parts.reduce(join)
+    }
+}
+
+/// Reads the entries once to find the largest ids; both ids name the same vertices unless `bipartite`.
+///
+/// # Errors
+/// [`LoadError::SparseIds`] where the ids would need far more memory than the file.
+fn measure(
+    source: &dyn EdgeSource,
+    pass: Pass,
+    bipartite: bool,
+    progress: &dyn Progress,
+) -> Result<Shape, LoadError> {
+    /// Row offsets of so many vertices, 32 MiB, are never too many.
+    const FEW_VERTICES: u64 = 4 << 20;
+    let found = Shared::new((0, 0, 0));
+    let join = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0.max(b.0), a.1.max(b.1), a.2 + b.2);
+    progress.begin("find the largest id", source.bytes());
+    let read = source.pass(pass, progress, &|batch| {
+        let past = |ids: &[u32]| ids.iter().max().map_or(0, |&id| u64::from(id) + 1);
+        let batch = (past(batch.rows()), past(batch.columns()), batch.rows().len() as u64);
+        found.update(|so_far| join(so_far, batch));
+    });
+    progress.end();
+    read?;
+    let (mut rows, mut columns, entries) = found.join(join).unwrap_or_default();
+    let largest = rows.max(columns);
+    if !bipartite {
+        (rows, columns) = (largest, largest);
+    }
+    let num_vertices = if bipartite { rows + columns } else { largest };
+    if num_vertices > entries.saturating_mul(2).saturating_add(FEW_VERTICES) {
+        let path = source.facts().path.clone();
+        let largest = largest.saturating_sub(1);
+        return Err(LoadError::SparseIds { path, largest, entries, num_vertices });
+    }
+    Ok(Shape { rows, columns })
+}
+
+/// When the second pass ended, and what building found.
+struct Times {
+    filled: Instant,
+    duplicates: u64,
+}
+
+/// A source, and what its entries become.
+struct Assembly<'a> {
+    source: &'a dyn EdgeSource,
+    plan: Plan,
+    shape: Shape,
+    num_vertices: u64,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Assembly<'a> {
+    fn new(
+        source: &'a dyn EdgeSource,
+        options: &LoadOptions,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, LoadError> {
+        let facts = source.facts();
+        let (path, line) = (|| facts.path.clone(), facts.place);
+        let keeps_values = options.weights.keeps_values() && facts.field != Field::Pattern;
+        let shape = match facts.shape {
+            Some(shape) => shape,
+            None => measure(source, Pass { keeps_values, first: true }, options.bipartite, progress)?,
+        };
+        let Shape { rows, columns } = shape;
+        if rows != columns && !options.bipartite {
+            return Err(LoadError::NotSquare { path: path(), line, rows, columns });
+        }
+        let num_vertices = if options.bipartite { rows.saturating_add(columns) } else { rows };
+        if num_vertices > MAX_VERTICES {
+            return Err(LoadError::TooManyVertices { path: path(), line, rows, columns, num_vertices });
+        }
+        let plan = Plan::new(facts, rows, options);
+        let assembly = Self { source, plan, shape, num_vertices, progress };
+        assembly.check_memory(num_vertices, if facts.dense.is_none() { facts.entries } else { 0 }, 0)?;
+        Ok(assembly)
+    }
+
+    /// Refuses a graph that memory cannot hold.
+    fn check_memory(&self, num_vertices: u64, num_edges: u64, weight_bytes: u64) -> Result<(), LoadError> {
+        let bytes = (num_vertices + 1) * 8 + num_edges.saturating_mul(4 + weight_bytes);
+        memory::check(bytes, &self.source.facts().path, "the graph")
+    }
+
+    /// The first pass: has everything checked, and counts.
+    fn count(&self) -> Result<(RowCounts, Totals), LoadError> {
+        let counts = RowCounts::new(self.num_vertices);
+        let totals = Shared::new(Totals::NONE);
+        let field = self.source.facts().field;
+        let pass = Pass { keeps_values: self.plan.keeps_values, first: true };
+        self.progress.begin("count edges", self.source.bytes());
+        let counted = self.source.pass(pass, self.progress, &|batch| {
+            let mut found = Totals::of(batch, field);
+            self.plan.apply(batch);
+            counts.add(batch, &self.plan.directions);
+            if self.plan.keeps_values {
+                batch.values().iter().for_each(|&value| found.values.add(value));
+            }
+            totals.update(|so_far| so_far.join(found));
+        });
+        self.progress.end();
+        counted?;
+        Ok((counts, totals.join(Totals::join).unwrap_or(Totals::NONE)))
+    }
+
+    /// The second pass, and the finished graph.
+    fn build<W: Cell>(&self, counts: RowCounts) -> Result<(Csr, Times), LoadError> {
+        let weight_bytes = if W::STORED { size_of::<W>() as u64 } else { 0 };
+        // The row offsets are there already.
+        self.check_memory(0, counts.num_edges(), weight_bytes)?;
+        let path = &self.source.facts().path;
+        let fill = RowFill::<W>::new(counts);
+        let pass = Pass { keeps_values: self.plan.keeps_values, first: false };
+        self.progress.begin("fill rows", self.source.bytes());
+        let filled = self.source.pass(pass, self.progress, &|batch| {
+            self.plan.apply(batch);
+            fill.add(batch, &self.plan.directions);
+        });
+        self.progress.end();
+        // Only a file that changed since the first pass fails in the second.
+        filled?;
+        let filled = Instant::now();
+        let Rows { row_offsets, columns, weights, duplicates } =
+            fill.finish(self.plan.keep_duplicates, path, self.progress)?;
+        let csr =
+            Csr::with_unread_columns(row_offsets, columns, W::into_weights(weights), self.plan.symmetric)
+                .map_err(|source| LoadError::Graph { path: path.clone(), source })?;
+        Ok((csr, Times { filled, duplicates }))
+    }
+
+    fn summary(&self, totals: &Totals, options: &LoadOptions) -> LoadSummary {
+        let facts = self.source.facts();
+        let mirrored = facts.symmetry != Symmetry::General;
+        let expanded_edges = totals.stored + if mirrored { totals.stored - totals.diagonal } else { 0 };
+        let (stored, expanded) =
+            facts.dense.map_or((totals.stored, expanded_edges), |dense| (dense.stored, dense.cells));
+        let field = match facts.field {
+            Field::Number if totals.fractions == 0 => Field::Integer,
+            field => field,
+        };
+        LoadSummary {
+            format: facts.format.clone(),
+            rows: self.shape.rows,
+            columns: self.shape.columns,
+            field: field.name().to_owned(),
+            symmetry: facts.symmetry.name().to_owned(),
+            stored_entries: stored,
+            expanded_entries: expanded,
+            dropped_zeros: expanded.saturating_sub(expanded_edges),
+            self_loops: if options.bipartite { 0 } else { totals.diagonal },
+            explicit_zeros: totals.zeros,
+            negative_weights: if field == Field::Complex { 0 } else { totals.negative },
+            non_finite: totals.non_finite,
+            bipartite: options.bipartite,
+            symmetrized: options.symmetrize,
+            duplicates_kept: options.keep_duplicates,
+            loops_kept: options.keep_loops,
+            ..LoadSummary::default()
+        }
+    }
+}

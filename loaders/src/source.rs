@@ -1,0 +1,117 @@
+//! What every format gives the builder: what the head of the file says, and its entries, a batch at a time.
+//!
+//! A format is a type that implements [`EdgeSource`]. It is asked for all of its entries twice or more, and gives them
+//! each time, on all threads, so that the graph is built in its own memory and no list of edges is ever held.
+
+use std::path::PathBuf;
+
+use crate::builder::Batch;
+use crate::error::{LoadError, Place};
+use crate::progress::Progress;
+
+/// What the values of a matrix are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Pattern,
+    Integer,
+    Real,
+    Complex,
+    /// Integer if every value is, else real.
+    Number,
+}
+
+/// Which entries stand for two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Symmetry {
+    General,
+    Symmetric,
+    Skew,
+    Hermitian,
+}
+
+impl Field {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pattern => "pattern",
+            Self::Integer => "integer",
+            Self::Real | Self::Number => "real",
+            Self::Complex => "complex",
+        }
+    }
+}
+
+impl Symmetry {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Symmetric => "symmetric",
+            Self::Skew => "skew-symmetric",
+            Self::Hermitian => "hermitian",
+        }
+    }
+}
+
+/// Rows and columns of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub rows: u64,
+    pub columns: u64,
+}
+
+/// A matrix of which only some cells are listed, yet all are in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dense {
+    /// Values in the file.
+    pub stored: u64,
+    /// Cells, with symmetry written out.
+    pub cells: u64,
+}
+
+/// What is known of a file before its entries are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// For messages.
+    pub path: PathBuf,
+    /// The name of the format, as the summary has it.
+    pub format: String,
+    pub field: Field,
+    pub symmetry: Symmetry,
+    /// `None` where only the entries tell: the largest ids are the last row and column.
+    pub shape: Option<Shape>,
+    /// Where the shape is said.
+    pub place: Place,
+    /// Entries that the file holds at the least, if its head says so and the file is large enough for them.
+    pub entries: u64,
+    pub dense: Option<Dense>,
+}
+
+/// What a pass is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Values become weights: each must be finite and held exactly.
+    pub keeps_values: bool,
+    /// Nothing has been checked yet. Later passes may leave out values that are not kept.
+    pub first: bool,
+}
+
+/// The entries of a file.
+pub(crate) trait EdgeSource: Sync {
+    /// What the head of the file says.
+    fn facts(&self) -> &Facts;
+
+    /// Bytes that a pass reads, by which it advances `progress`.
+    fn bytes(&self) -> u64;
+
+    /// Gives every entry to `take`, in batches of any size, on all threads, in any order: ids from 0, which are less than
+    /// the rows and columns of the facts, and the value, 1 in a file without any. `take` may change the batch,
+    /// which is used again.
+    ///
+    /// # Errors
+    /// [`LoadError`] for the first entry of the file that is not as it must be.
+    fn pass(
+        &self,
+        pass: Pass,
+        progress: &dyn Progress,
+        take: &(dyn Fn(&mut Batch) + Sync),
+    ) -> Result<(), LoadError>;
+}
