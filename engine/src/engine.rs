@@ -10,12 +10,13 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
+use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, VertexId, WeightBands, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -86,6 +87,9 @@ impl Engine {
     }
 }
 
+/// A frontier with this share of all edges needs most pages anyway.
+const DENSE_SHARE: u64 = 8;
+
 /// The edges that kernels read.
 #[derive(Debug)]
 enum Edges {
@@ -112,6 +116,8 @@ enum RowOffsets {
 pub struct PreparedGraph {
     // Pinned arrays first: they are let go before the graph whose memory they name.
     edges: Edges,
+    /// What SSSP reads instead, if edges are split by weight.
+    pub(crate) bands: Option<Bands>,
     row_offsets: RowOffsets,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
@@ -147,8 +153,21 @@ impl PreparedGraph {
         let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
-        let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
-        let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
+        let split = !plan.weight_bands.is_empty();
+        let reads_whole = !split || workload.bfs || workload.connected_components;
+        let host_columns: &[u8] = if reads_whole { bytemuck::cast_slice(csr.column_indices()) } else { &[] };
+        let host_weights = if workload.sssp && !split { csr.weights().as_bytes() } else { &[] };
+        let page_bytes = plan.page_size.bytes();
+        let bands = match split {
+            true => Some(Bands::new(
+                &device,
+                WeightBands::new(csr, &plan.weight_bands, plan.chunk_edges)?,
+                plan.weight_bands.clone(),
+                (host_columns.len() as u64).div_ceil(page_bytes),
+                page_bytes,
+            )?),
+            false => None,
+        };
         let pinned = || -> Result<_, Error> {
             Ok((
                 PinnedArray::new(&device, "column indices", host_columns)?,
@@ -193,7 +212,10 @@ impl PreparedGraph {
                 let bytes = bytemuck::cast_slice(csr.row_offsets());
                 RowOffsets::InPlace(PinnedArray::new(&device, "row offsets", bytes)?)
             }
-            _ => RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", csr.row_offsets())?),
+            _ => {
+                let offsets: &[u64] = if reads_whole { csr.row_offsets() } else { &[] };
+                RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", offsets)?)
+            }
         };
         // Where every edge has its reverse, a vertex without edges is reached by none. A search that has found all others
         // need not look at the edges of the last ones.
@@ -207,6 +229,7 @@ impl PreparedGraph {
         let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
             edges,
+            bands,
             row_offsets,
             segment_first_vertex: match balanced {
                 true => DeviceArray::copied(&device, "segments", graph.segment_first_vertex())?,
@@ -316,10 +339,20 @@ impl PreparedGraph {
         view
     }
 
+    /// What a kernel gets to traverse the light band, and the address of all bands' views, if edges are split by weight;
+    /// else what it gets to traverse the graph, and 0.
+    pub(crate) fn weighted_traversal(&mut self, with_queues: bool) -> Result<(TraversalView, u64), Error> {
+        let mut traversal = self.traversal(true, with_queues);
+        let Some(bands) = &mut self.bands else { return Ok((traversal, 0)) };
+        let (address, light) = bands.views(&traversal.graph, self.plan.page_size.bytes())?;
+        traversal.graph = light;
+        traversal.dense_edges = light.num_edges / DENSE_SHARE;
+        traversal.dense_items = light.num_segments / 2;
+        Ok((traversal, address))
+    }
+
     /// What a kernel gets. Without `with_queues` frontiers are only counted.
     pub(crate) fn traversal(&self, weighted: bool, with_queues: bool) -> TraversalView {
-        /// A frontier with this share of all edges needs most pages anyway.
-        const DENSE_SHARE: u64 = 8;
         let view = |frontier: &Frontier| if with_queues { frontier.view() } else { FrontierView::default() };
         TraversalView {
             graph: self.graph_view(weighted),

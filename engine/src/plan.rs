@@ -144,7 +144,9 @@ impl MemoryPlan {
         let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 * u64::from(reads_whole) }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
         if num_bands > 0 {
-            add("row offsets of weight bands", num_bands * (n + 1) * 8);
+            // At the longest: a band whose edges 32 bits can count has shorter ones.
+            let offset_bytes = if m <= u32::MAX.into() { 4 } else { 8 };
+            add("row offsets of weight bands", num_bands * (n + 1) * offset_bytes);
             add("segments of weight bands", num_segments * 4);
             add("weight bands", num_bands * size_of::<GraphView>() as u64 + HISTOGRAM_WORDS * 8);
         }

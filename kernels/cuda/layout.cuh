@@ -147,6 +147,8 @@ struct GraphView {
   u32 page_edges_shift;
   u32 weight_type;
   u32 paged;
+  u32 narrow_offsets;
+  u32 reserved;
   ArrayView columns;
   ArrayView weights;
   PageTableView page_table;

@@ -157,7 +157,7 @@ template <class Weight>
 GPUVM_DEVICE void measure(Warp& warp, const SsspArgs& args, const StepView& view) {
   const u64* distances = pointer<const u64>(args.distances);
   const u32* stamps = pointer<const u32>(args.stamps);
-  const u64* row_offsets = pointer<const u64>(pointer<const GraphView>(args.bands)[view.step.band].row_offsets);
+  const RowOffsets row_offsets(pointer<const GraphView>(args.bands)[view.step.band]);
   u64* changed_bins = bins_of_step(args, view.step.number);
   const f64 begin = Weight::to_real(view.step.window_begin), scale = double_of(args.bins_per_distance);
   const u64 beyond = farthest(args) + 1;
@@ -314,7 +314,7 @@ GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
         } else {
           const GraphView band = pointer<const GraphView>(args.bands)[view.step.band];
           const StepView pass{band,      view.step,  view.counters,           view.current,
-                              view.next, view.error, view.graph.row_offsets};
+                              view.next, view.error, RowOffsets(view.graph)};
           const PagedEdges<Weight> edges(args.traversal, band, kScanSegments);
           HeavyVisitor<Weight> heavy{visitor, &view.step, args.floors[view.step.band],
                                      u32(view.step.passed[view.step.band]), args.symmetric != 0};

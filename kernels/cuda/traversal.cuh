@@ -28,6 +28,19 @@ constexpr u32 kNoVertex = ~u32(0);
 // warps: its warps meet at a barrier of the multiprocessor, all blocks by way of the second-level cache.
 constexpr u64 kEdgesOfOneBlock = kLanes == 1 ? 512 : 4 * kLanes * kBlockWarps;
 
+// Where rows begin: u64, or u32 where that is enough and memory is short.
+struct RowOffsets {
+  u64 address = 0;
+  bool narrow = false;
+
+  RowOffsets() = default;
+  GPUVM_DEVICE explicit RowOffsets(const GraphView& graph)
+      : address(graph.row_offsets), narrow(graph.narrow_offsets != 0) {}
+  GPUVM_DEVICE u64 operator[](u64 u) const {
+    return narrow ? pointer<const u32>(address)[u] : pointer<const u64>(address)[u];
+  }
+};
+
 // One step as its scan sees it.
 struct StepView {
   const GraphView& graph;
@@ -36,8 +49,8 @@ struct StepView {
   FrontierView current;
   FrontierView next;
   u64 error;
-  // Row offsets of the edges that the next frontier is queued for; 0 if they are those of `graph`.
-  u64 queue_row_offsets = 0;
+  // Those of the edges that the next frontier is queued for, if they are not those of `graph`.
+  RowOffsets queue_row_offsets = {};
 };
 
 // Work items 0 .. num_items, handed out `batch` at a time. Every warp has its first batch without asking, so that a
@@ -75,8 +88,7 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
 // atomic a row that opens any.
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {
-  const u64* row_offsets =
-      pointer<const u64>(view.queue_row_offsets != 0 ? view.queue_row_offsets : view.graph.row_offsets);
+  const RowOffsets row_offsets = view.queue_row_offsets.address != 0 ? view.queue_row_offsets : RowOffsets(view.graph);
   const u32* pushed = warp.block->pushed[warp.block_warp];
   if (warp.num_pushed == 0) return;
   u64 num_edges = 0;
@@ -223,7 +235,7 @@ GPUVM_DEVICE void scan_chunks_of_lanes(Warp& warp, const StepView& view, Visitor
 // Work item `item` of the frontier's queues.
 GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   Chunk chunk{};
   if (item < view.step.num_vertices) {
     chunk.u = pointer<const u32>(view.current.vertices)[item];
@@ -305,7 +317,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_segments, 1};
   u64 s, last;
   while (work.take(warp, view, s, last)) {
@@ -340,7 +352,7 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_vertices, 256};
   u64 first, last;
   while (work.take(warp, view, first, last)) {

@@ -237,7 +237,7 @@ shared_struct! {
 
     /// The graph, and how its edges are reached.
     GraphView {
-        /// Address of `num_vertices + 1` `u64`.
+        /// Address of `num_vertices + 1` `u64`, or `u32`.
         row_offsets: u64,
         /// Address of a `u32` a segment: the vertex of its first edge.
         segment_first_vertex: u64,
@@ -255,6 +255,10 @@ shared_struct! {
         weight_type: u32,
         /// 1 if columns and weights are read through pages.
         paged: u32,
+        /// 1 if row offsets are `u32`.
+        narrow_offsets: u32,
+        /// Not used.
+        reserved: u32,
         /// Column indices, `u32`.
         columns: ArrayView,
         /// Weights, if stored.

@@ -1,3 +1,5 @@
+use std::marker::PhantomData;
+
 use bytemuck::Pod;
 use memmap2::MmapMut;
 use rayon::prelude::*;
@@ -56,90 +58,157 @@ impl WeightBands {
     /// # Errors
     /// [`Error::OutOfMemory`]; [`Error::Graph`] as [`BalancedCsr::new`].
     pub fn new(csr: &Csr, floors: &[f64], chunk_edges: u32) -> Result<Self, Error> {
-        let band_of = |e: u64, u: VertexId, v: VertexId| {
-            let weight = csr.weights().get(e, u, v);
-            floors[1..].iter().filter(|&&floor| floor <= weight).count()
-        };
-        // Rows of several vertices make a piece of work.
-        const PIECE: usize = 4096;
-        let n = csr.num_vertices() as usize;
-        let mut lengths = vec![[0_u32; MAX_BANDS]; n];
-        lengths.par_chunks_mut(PIECE).enumerate().for_each(|(piece, lengths)| {
-            for (i, lengths) in lengths.iter_mut().enumerate() {
-                let u = (piece * PIECE + i) as VertexId;
-                let begin = csr.row_offsets()[u as usize];
-                for (i, &v) in csr.neighbors(u).iter().enumerate() {
-                    lengths[band_of(begin + i as u64, u, v)] += 1;
-                }
+        let split = Split { csr, floors, chunk_edges };
+        match csr.weights() {
+            Weights::Unit => split.by(|_, _, _| 1.0, &[0_u8; 0], |_| Weights::Unit),
+            Weights::Hash => {
+                split.by(|_, u, v| Weights::hash8(u, v).into(), &[0_u8; 0], |_| Weights::Hash)
             }
-        });
-        let bands = (0..floors.len()).map(|band| {
-            let mut row_offsets = Vec::with_capacity(n + 1);
-            let mut end = 0_u64;
-            row_offsets.push(end);
-            row_offsets.extend(lengths.iter().map(|lengths| {
-                end += u64::from(lengths[band]);
-                end
-            }));
-            let chosen = |e: u64, u: VertexId, v: VertexId| band_of(e, u, v) == band;
-            let columns = csr.column_indices();
-            let new_columns = gather(csr, &row_offsets, columns, &chosen)?;
-            let weights = match csr.weights() {
-                Weights::Unit => Weights::Unit,
-                Weights::Hash => Weights::Hash,
-                Weights::U8(w) => Weights::U8(gather(csr, &row_offsets, w, &chosen)?),
-                Weights::U16(w) => Weights::U16(gather(csr, &row_offsets, w, &chosen)?),
-                Weights::U32(w) => Weights::U32(gather(csr, &row_offsets, w, &chosen)?),
-                Weights::F32(w) => Weights::F32(gather(csr, &row_offsets, w, &chosen)?),
-                Weights::F64(w) => Weights::F64(gather(csr, &row_offsets, w, &chosen)?),
-            };
-            let band = Csr::with_unread_columns(row_offsets, new_columns, weights, csr.is_symmetric())?;
-            Ok(BalancedCsr::new(band, chunk_edges)?)
-        });
-        Ok(Self { bands: bands.collect::<Result<_, Error>>()? })
+            Weights::U8(w) => split.by(|e, _, _| w[e].into(), w, Weights::U8),
+            Weights::U16(w) => split.by(|e, _, _| w[e].into(), w, Weights::U16),
+            Weights::U32(w) => split.by(|e, _, _| w[e].into(), w, Weights::U32),
+            Weights::F32(w) => split.by(|e, _, _| w[e].into(), w, Weights::F32),
+            Weights::F64(w) => split.by(|e, _, _| w[e], w, Weights::F64),
+        }
     }
 }
 
-/// The elements of `values`, one an edge of `csr`, of the edges that are `chosen`: those of row u from `row_offsets[u]`
-/// on.
-fn gather<T: Pod + Send + Sync>(
-    csr: &Csr,
-    row_offsets: &[u64],
-    values: &[T],
-    chosen: &(impl Fn(u64, VertexId, VertexId) -> bool + Sync),
-) -> Result<HostArray<T>, Error> {
-    const PIECE: usize = 4096;
-    let len = row_offsets[row_offsets.len() - 1] as usize;
-    if len == 0 {
-        return Ok(Vec::new().into());
-    }
-    let bytes = (len * size_of::<T>()) as u64;
-    let mut map: MmapMut =
-        anonymous(bytes as usize).map_err(|_| Error::OutOfMemory { what: "edges split by weight", bytes })?;
-    let mut rest: &mut [T] = bytemuck::cast_slice_mut(&mut map);
-    let mut pieces = Vec::new();
-    let n = row_offsets.len() - 1;
-    for first in (0..n).step_by(PIECE) {
-        let last = (first + PIECE).min(n);
-        let (piece, after) = rest.split_at_mut((row_offsets[last] - row_offsets[first]) as usize);
-        pieces.push((first, last, piece));
-        rest = after;
-    }
-    pieces.into_par_iter().for_each(|(first, last, piece)| {
-        let mut places = piece.iter_mut();
-        for u in first as VertexId..last as VertexId {
-            let begin = csr.row_offsets()[u as usize];
-            for (i, &v) in csr.neighbors(u).iter().enumerate() {
-                let e = begin + i as u64;
-                if chosen(e, u, v)
-                    && let Some(place) = places.next()
-                {
-                    *place = values[e as usize];
+/// Vertices whose rows are one piece of work.
+const PIECE: usize = 4096;
+
+struct Split<'a> {
+    csr: &'a Csr,
+    floors: &'a [f64],
+    chunk_edges: u32,
+}
+
+impl Split<'_> {
+    /// Splits by the `weight` of edge e from u to v. The bands get their part of the `stored` weights, if there are any,
+    /// made into weights by `wrap`.
+    fn by<T: Pod + Send + Sync>(
+        &self,
+        weight: impl Fn(usize, VertexId, VertexId) -> f64 + Sync,
+        stored: &[T],
+        wrap: impl Fn(HostArray<T>) -> Weights,
+    ) -> Result<WeightBands, Error> {
+        let (csr, n) = (self.csr, self.csr.num_vertices() as usize);
+        let floor = |band: usize| self.floors.get(band).copied().unwrap_or(f64::INFINITY);
+        let (second, third) = (floor(1), floor(2));
+        // The edges of row u: edge, its end and its band.
+        let row = |u: usize| {
+            let begin = csr.row_offsets()[u] as usize;
+            let weight = &weight;
+            csr.neighbors(u as VertexId).iter().enumerate().map(move |(i, &v)| {
+                let w = weight(begin + i, u as VertexId, v);
+                (begin + i, v, usize::from(w >= second) + usize::from(w >= third))
+            })
+        };
+
+        // Lengths of rows summed up, each piece by itself; then over the pieces.
+        let mut offsets = [(); MAX_BANDS].map(|()| vec![0_u64; n + 1]);
+        let [light, middle, heavy] = &mut offsets;
+        let lengths: Vec<[u64; MAX_BANDS]> = (light[1..].par_chunks_mut(PIECE))
+            .zip(middle[1..].par_chunks_mut(PIECE))
+            .zip(heavy[1..].par_chunks_mut(PIECE))
+            .enumerate()
+            .map(|(piece, ((light, middle), heavy))| {
+                let mut total = [0; MAX_BANDS];
+                for i in 0..light.len() {
+                    row(piece * PIECE + i).for_each(|(_, _, band)| total[band] += 1);
+                    [light[i], middle[i], heavy[i]] = total;
                 }
-            }
+                total
+            })
+            .collect();
+        let mut begin = [0; MAX_BANDS];
+        let mut begins = Vec::with_capacity(lengths.len());
+        for lengths in &lengths {
+            begins.push(begin);
+            begin.iter_mut().zip(lengths).for_each(|(begin, length)| *begin += length);
         }
-    });
-    Ok(HostArray::from_map(map))
+        for (band, offsets) in offsets.iter_mut().enumerate() {
+            let pieces = offsets[1..].par_chunks_mut(PIECE).zip(&begins);
+            pieces.for_each(|(piece, begins)| piece.iter_mut().for_each(|end| *end += begins[band]));
+        }
+
+        let mut columns = begin.map(Room::<VertexId>::new);
+        let mut weights = begin.map(|len| Room::<T>::new(if stored.is_empty() { 0 } else { len }));
+        let column_pieces = pieces_of(&mut columns, &lengths)?;
+        let weight_pieces = pieces_of(&mut weights, &lengths)?;
+        (column_pieces.into_par_iter().zip(weight_pieces)).enumerate().for_each(
+            |(piece, (mut columns, mut weights))| {
+                let mut at = [0; MAX_BANDS];
+                for u in piece * PIECE..n.min((piece + 1) * PIECE) {
+                    for (e, v, band) in row(u) {
+                        columns[band][at[band]] = v;
+                        if let Some(&w) = stored.get(e) {
+                            weights[band][at[band]] = w;
+                        }
+                        at[band] += 1;
+                    }
+                }
+            },
+        );
+        let bands = offsets.into_iter().zip(columns).zip(weights).take(self.floors.len());
+        let bands = bands.map(|((offsets, columns), weights)| {
+            let weights = wrap(weights.into_array()?);
+            let band = Csr::with_unread_columns(offsets, columns.into_array()?, weights, csr.is_symmetric())?;
+            Ok(BalancedCsr::new(band, self.chunk_edges)?)
+        });
+        Ok(WeightBands { bands: bands.collect::<Result<_, Error>>()? })
+    }
+}
+
+/// Zeros that become an array.
+struct Room<T> {
+    map: Result<MmapMut, u64>,
+    elements: PhantomData<T>,
+}
+
+impl<T: Pod + Send + Sync> Room<T> {
+    fn new(len: u64) -> Self {
+        let bytes = len * size_of::<T>() as u64;
+        let map = usize::try_from(bytes).ok().filter(|&size| size > 0).and_then(|size| anonymous(size).ok());
+        Self { map: map.ok_or(bytes), elements: PhantomData }
+    }
+
+    fn out_of_memory(bytes: u64) -> Error {
+        Error::OutOfMemory { what: "edges split by weight", bytes }
+    }
+
+    fn elements(&mut self) -> Result<&mut [T], Error> {
+        match &mut self.map {
+            Ok(map) => Ok(bytemuck::cast_slice_mut(map)),
+            Err(0) => Ok(&mut []),
+            Err(bytes) => Err(Self::out_of_memory(*bytes)),
+        }
+    }
+
+    fn into_array(self) -> Result<HostArray<T>, Error> {
+        match self.map {
+            Ok(map) => Ok(HostArray::from_map(map)),
+            Err(0) => Ok(Vec::new().into()),
+            Err(bytes) => Err(Self::out_of_memory(bytes)),
+        }
+    }
+}
+
+/// What each piece of work fills of each room: so many elements one after the other; nothing of a room without any.
+fn pieces_of<'a, T: Pod + Send + Sync>(
+    rooms: &'a mut [Room<T>; MAX_BANDS],
+    lengths: &[[u64; MAX_BANDS]],
+) -> Result<Vec<[&'a mut [T]; MAX_BANDS]>, Error> {
+    let [light, middle, heavy] = rooms;
+    let mut rest = [light.elements()?, middle.elements()?, heavy.elements()?];
+    let piece = |lengths: &[u64; MAX_BANDS]| {
+        let mut band = 0;
+        rest.each_mut().map(|rest| {
+            let length = rest.len().min(lengths[band] as usize);
+            band += 1;
+            rest.split_off_mut(..length).unwrap_or_default()
+        })
+    };
+    Ok(lengths.iter().map(piece).collect())
 }
 
 #[cfg(test)]
