@@ -312,7 +312,7 @@ GPUVM_DEVICE void sssp(Warp& warp, const SsspArgs& args) {
         } else if (view.step.phase == kPhaseMeasure) {
           measure<Weight>(warp, args, view);
         } else {
-          const GraphView band = pointer<const GraphView>(args.bands)[view.step.band];
+          const GraphView& band = pointer<const GraphView>(args.bands)[view.step.band];
           const StepView pass{band,      view.step,  view.counters,           view.current,
                               view.next, view.error, RowOffsets(view.graph)};
           const PagedEdges<Weight> edges(args.traversal, band, kScanSegments);

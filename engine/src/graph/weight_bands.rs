@@ -136,7 +136,7 @@ impl Split<'_> {
         let column_pieces = pieces_of(&mut columns, &lengths)?;
         let weight_pieces = pieces_of(&mut weights, &lengths)?;
         (column_pieces.into_par_iter().zip(weight_pieces)).enumerate().for_each(
-            |(piece, (mut columns, mut weights))| {
+            |(piece, (columns, weights))| {
                 let mut at = [0; MAX_BANDS];
                 for u in piece * PIECE..n.min((piece + 1) * PIECE) {
                     for (e, v, band) in row(u) {
