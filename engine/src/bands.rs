@@ -91,6 +91,20 @@ impl Bands {
         self.histograms.address()
     }
 
+    /// Every array that is read through pages: its first page, address and bytes. In the order of the pages.
+    pub fn arrays(&self, page_bytes: u64) -> Vec<(u64, u64, u64)> {
+        let arrays = self.bands.iter().flat_map(|band| {
+            let csr = band.graph.csr();
+            let column_bytes = csr.column_indices().size_bytes();
+            let weights_page = band.first_page + column_bytes.div_ceil(page_bytes);
+            [
+                (band.first_page, band.columns.address(), column_bytes),
+                (weights_page, band.weights.address(), csr.weights().as_bytes().len() as u64),
+            ]
+        });
+        arrays.collect()
+    }
+
     /// What kernels see of each band, written to the device; `whole` is the view of the graph that is not split.
     /// Returns the address, and the light band's.
     pub fn views(&mut self, whole: &GraphView, page_bytes: u64) -> Result<(u64, GraphView), Error> {

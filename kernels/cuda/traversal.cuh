@@ -86,17 +86,23 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 }
 
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
-// atomic a row that opens any.
-GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view) {
+// atomic a row that opens any. A block alone also lists their chunks, whose ends are known here, for its next step, to
+// which `slot` says where in the queue they go: that spares it the way over the queue and the row offsets, two of the
+// five accesses one after the other that a small step is made of.
+GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view, u64 slot) {
   const RowOffsets row_offsets = view.queue_row_offsets.address != 0 ? view.queue_row_offsets : RowOffsets(view.graph);
   const u32* pushed = warp.block->pushed[warp.block_warp];
   if (warp.num_pushed == 0) return;
+  const u32 shift = view.graph.segment_shift;
   u64 num_edges = 0;
   for (u32 i = warp.lane; i < warp.num_pushed; i += kLanes) {
     const u64 begin = row_offsets[pushed[i]], end = row_offsets[pushed[i] + 1];
     num_edges += end - begin;
+    if (view.step.by_one_block && slot + i < kListedChunks)
+      warp.block->listed[(view.step.number + 1) % 2][slot + i] = {
+          begin, pushed[i], u32(smaller(end, ((begin >> shift) + 1) << shift) - begin)};
     if (view.next.continuations == 0 || begin == end) continue;
-    const u64 first_segment = begin >> view.graph.segment_shift, last_segment = (end - 1) >> view.graph.segment_shift;
+    const u64 first_segment = begin >> shift, last_segment = (end - 1) >> shift;
     if (first_segment == last_segment) continue;
     u64 at = add_relaxed(&view.counters->next_continuations.value, last_segment - first_segment);
     for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
@@ -128,7 +134,8 @@ GPUVM_DEVICE void make_room(Warp& warp, const StepView& view) {
   u64 slot = 0;
   if (warp.leads()) slot = add_relaxed(&view.counters->next_vertices.value, warp.num_pushed);
   warp.sync();  // orders the pushes of all lanes before the reads
-  count_pushed(warp, view);
+  if (view.step.by_one_block) slot = warp.broadcast(slot);
+  count_pushed(warp, view, slot);
   queue_pushed(warp, view, warp.broadcast(slot));
   warp.sync();  // all have read before the next push
 }
@@ -233,7 +240,12 @@ GPUVM_DEVICE void scan_chunks_of_lanes(Warp& warp, const StepView& view, Visitor
 }
 
 // Work item `item` of the frontier's queues.
-GPUVM_DEVICE Chunk queued_chunk(const StepView& view, u64 item) {
+GPUVM_DEVICE Chunk queued_chunk(const Warp& warp, const StepView& view, u64 item) {
+  // A step by this block after another one: it has listed the first vertices.
+  if (view.step.by_one_block && warp.block->done.by_one_block && item < smaller(view.step.num_vertices, kListedChunks)) {
+    const ListedChunk& listed = warp.block->listed[view.step.number % 2][item];
+    return {listed.u, listed.begin, listed.length, {nullptr, nullptr}};
+  }
   const GraphView& graph = view.graph;
   const RowOffsets row_offsets(graph);
   Chunk chunk{};
@@ -283,7 +295,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
     for (; first < last; first += kLanes * stride) {
       Chunk mine{};
       const u64 item = first + warp.lane * stride;
-      if (item < last) mine = queued_chunk(view, item);
+      if (item < last) mine = queued_chunk(warp, view, item);
       if (mine.length != 0) mine.run = edges.try_acquire(mine.begin);
       bool is_ready = mine.run.columns != nullptr;
       const u32 num_resident = count_bits(warp.ballot(is_ready));
@@ -500,9 +512,12 @@ GPUVM_DEVICE void set_all_to_zero(StepCounters (&counters)[3]) {
   for (StepCounters& of_step : counters) set_to_zero(&of_step);
 }
 
-// Ends a step for this block: queues its last vertices, together, and adds up what its warps counted.
+// Ends a step for this block: queues its last vertices, together, and adds up what its warps counted. The leading warp
+// may then read the step's counters.
 GPUVM_DEVICE void end_step(Warp& warp, const StepView& step) {
   Block* block = warp.block;
+  const bool alone = step.step.by_one_block;
+  const bool leads = warp.leads_block() && warp.leads();
   if (warp.leads()) block->num_pushed[warp.block_warp] = warp.num_pushed;
   warp.sync_block();
   u32 before = 0, all = 0;
@@ -510,16 +525,25 @@ GPUVM_DEVICE void end_step(Warp& warp, const StepView& step) {
     before += w < warp.block_warp ? block->num_pushed[w] : 0;
     all += block->num_pushed[w];
   }
-  const bool leads = warp.leads_block() && warp.leads();
+  // Where the block's vertices go. If it is alone, all its warps see it: nobody adds to the queue any more.
   u64 slot = 0;
-  if (leads && all != 0) slot = add_relaxed(&step.counters->next_vertices.value, all);
-  count_pushed(warp, step);
+  if (alone)
+    slot = load_relaxed(&step.counters->next_vertices.value);
+  else if (leads && all != 0)
+    slot = add_relaxed(&step.counters->next_vertices.value, all);
+  count_pushed(warp, step, slot + before);
   note_stats(warp);
   if (leads) block->slot = slot;
   warp.sync_block();
   queue_pushed(warp, step, block->slot + before);
+  if (leads && alone) store_relaxed(&step.counters->next_vertices.value, slot + all);
   if (warp.leads_block()) add_block_stats(warp, step.counters);
-  warp.sync_block();  // orders what all warps of the block wrote before what its leader does next
+  // Orders what all warps of the block wrote before what its leader does next: releases it to the grid. Alone it goes on
+  // to the next step, whose beginning is another meeting of the block.
+  if (alone)
+    warp.sync();
+  else
+    warp.sync_block();
 }
 
 // Waits until `expected` blocks have come, all meetings counted; by a block's leader. False if the run was stopped:
@@ -547,7 +571,10 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
   // The last warp of a block has the least to do in small steps.
   const bool records = is_first_block && warp.block_warp == kBlockWarps - 1 && warp.leads();
   u64 started = records ? now_ns() : 0;
-  if (leads) block->step = state->step;
+  if (leads) {
+    block->step = state->step;
+    block->done = Step{};
+  }
   if (records) {
     set_all_to_zero(block->counters);
     block->rest = StepRecord{};

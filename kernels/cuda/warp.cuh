@@ -39,6 +39,16 @@ constexpr u32 kEdgesInFlight = kLanes == 1 ? 1 : 4;
 // atomic on one word of the grid: 16 million of them took longer than the edges did.
 constexpr u32 kPushBuffer = 64 + kEdgesInFlight * kLanes;
 
+// The first chunk of a queued vertex's row (traversal.cuh).
+struct ListedChunk {
+  u64 begin;
+  u32 u;
+  u32 length;
+};
+
+// Vertices of a queue whose chunks a block that does steps alone keeps at hand: one a thread.
+constexpr u32 kListedChunks = 32 * kBlockWarps;
+
 // What the warps of a block share: on a GPU in shared memory.
 struct Block {
   u32 pushed[kBlockWarps][kPushBuffer];
@@ -49,6 +59,7 @@ struct Block {
   Step step;                 // that all warps are in
   Step done;                 // the one before
   StepRecord rest;           // of the steps that have no record of their own
+  ListedChunk listed[2][kListedChunks];  // of the steps by this block alone, even and odd ones in turn
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)

@@ -3,8 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, GraphView, LoopState, PagedSliceView, PagingCounters, PullArgs, SharedCounter, SsspArgs,
-    SsspParentsArgs, Step, StepCounters, StepRecord,
+    BfsArgs, ComponentsArgs, GraphView, LoopState, NicView, PagedSliceView, PagingCounters, PullArgs,
+    QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
+    StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -118,4 +119,17 @@ macro_rules! plain_words {
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(SharedCounter, StepCounters, Step, LoopState, StepRecord, PagingCounters, PagedSliceView, GraphView);
+plain_words!(
+    GraphView,
+    SharedCounter,
+    StepCounters,
+    Step,
+    LoopState,
+    StepRecord,
+    PagingCounters,
+    PagedSliceView,
+    QueuePair,
+    RemoteRegion,
+    NicView,
+    QueueSet
+);

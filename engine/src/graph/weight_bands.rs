@@ -61,9 +61,7 @@ impl WeightBands {
         let split = Split { csr, floors, chunk_edges };
         match csr.weights() {
             Weights::Unit => split.by(|_, _, _| 1.0, &[0_u8; 0], |_| Weights::Unit),
-            Weights::Hash => {
-                split.by(|_, u, v| Weights::hash8(u, v).into(), &[0_u8; 0], |_| Weights::Hash)
-            }
+            Weights::Hash => split.by(|_, u, v| Weights::hash8(u, v).into(), &[0_u8; 0], |_| Weights::Hash),
             Weights::U8(w) => split.by(|e, _, _| w[e].into(), w, Weights::U8),
             Weights::U16(w) => split.by(|e, _, _| w[e].into(), w, Weights::U16),
             Weights::U32(w) => split.by(|e, _, _| w[e].into(), w, Weights::U32),
