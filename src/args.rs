@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
+use gpuvm_engine::graph::{Csr, Heads, Order};
 use gpuvm_engine::{DeviceKind, PageSize};
 use gpuvm_loaders::{Format, WeightRule};
 
@@ -40,6 +41,13 @@ pub enum Command {
     #[command(after_long_help = "Example: the component of each vertex, edges read in place\n  \
         gpuvm-graph cc --graph karate.mtx --access zero-copy --output components.csv")]
     Cc(CcArgs),
+    /// PageRank: every vertex's share of a walk along edges
+    #[command(
+        name = "pagerank",
+        after_long_help = "Example: ranks that change by no more than 10^-9 in a pass, as a NumPy array\n  \
+        gpuvm-graph pagerank --graph karate.mtx --tolerance 1e-9 --iterations 200 --output ranks.npy"
+    )]
+    PageRank(PageRankArgs),
     /// Single-source shortest paths: distances, and parents
     #[command(after_long_help = "Example: the mean of 16 drawn sources, weights computed from the ids\n  \
         gpuvm-graph sssp --graph karate.mtx --weights hash --source random:16 --json result.json")]
@@ -75,6 +83,9 @@ pub enum PlannedRun {
     Bfs(BfsArgs),
     /// Plan connected components
     Cc(CcArgs),
+    /// Plan PageRank
+    #[command(name = "pagerank")]
+    PageRank(PageRankArgs),
     /// Plan single-source shortest paths
     Sssp(SsspArgs),
 }
@@ -92,6 +103,27 @@ pub struct BfsArgs {
 
 #[derive(Debug, Args)]
 pub struct CcArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PageRankArgs {
+    /// The share of a rank that goes on along edges, from 0 to less than 1; the rest is spread over all vertices
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85, help_heading = "Ranks", allow_negative_numbers = true, value_parser = damping)]
+    pub damping: f64,
+    /// Ranks are good once a pass changes them by no more than this, all changes added up; 0: once nothing changes
+    #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, help_heading = "Ranks", allow_negative_numbers = true, value_parser = tolerance)]
+    pub tolerance: f64,
+    /// The most passes over the edges
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        help_heading = "Ranks",
+        allow_negative_numbers = true
+    )]
+    pub iterations: u64,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -134,6 +166,8 @@ pub struct ConvertArgs {
     #[command(flatten)]
     pub weights: WeightArgs,
     #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -154,6 +188,8 @@ pub struct GenerateArgs {
     /// With the weights of the GAP suite, 1 to 255
     #[arg(long)]
     pub weighted: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -199,6 +235,9 @@ pub struct RunArgs {
     /// grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
+    /// Order of the rows in memory, as for `convert`; that of the file if not given
+    #[arg(long, help_heading = "Graph")]
+    pub order: Option<OrderArg>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -266,6 +305,24 @@ pub struct LoadArgs {
     pub cache_dir: Option<PathBuf>,
 }
 
+/// How a graph file is laid out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "File")]
+pub struct LayoutArgs {
+    /// Order of the rows in the file: as in the input (natural), by falling degree, or by degree if a few vertices have most
+    /// of the edges (auto). Vertices keep their ids whatever the order
+    #[arg(long, default_value = "auto")]
+    pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
+    /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
+    pub heads: Option<u32>,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph")]
 pub struct WeightArgs {
@@ -313,6 +370,9 @@ pub struct DeviceArgs {
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
+    /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
+    #[arg(long, default_value = "auto")]
+    pub direction: DirectionArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
@@ -350,6 +410,24 @@ pub enum AccessArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderArg {
+    Auto,
+    Natural,
+    Degree,
+}
+
+impl OrderArg {
+    /// What it means for a graph.
+    pub fn of(self, csr: &Csr) -> Order {
+        match self {
+            Self::Auto => csr.suitable_order(),
+            Self::Natural => Order::Natural,
+            Self::Degree => Order::Degree,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum VariantArg {
     Auto,
     Naive,
@@ -361,6 +439,13 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionArg {
+    Auto,
+    Push,
+    Pull,
 }
 
 /// The width of a bucket; `None` for `auto`.
@@ -435,10 +520,31 @@ fn page_size(text: &str) -> Result<PageSize, String> {
     PageSize::new(bytes(text)?).map_err(|error| error.to_string())
 }
 
+fn heads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(heads) if heads == 0 || heads.is_power_of_two() && heads <= Heads::MOST => Ok(heads),
+        _ => Err(format!("use 0, or a power of two up to {}", Heads::MOST)),
+    }
+}
+
 fn distance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(distance) if distance.is_finite() && distance >= 0.0 => Ok(distance),
         _ => Err("not a distance, use a number of 0 or more".to_owned()),
+    }
+}
+
+fn damping(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(damping) if (0.0..1.0).contains(&damping) => Ok(damping),
+        _ => Err("no damping factor, use a number from 0 to less than 1".to_owned()),
+    }
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(tolerance) if tolerance.is_finite() && tolerance >= 0.0 => Ok(tolerance),
+        _ => Err("no tolerance, use a number of 0 or more, as in 1e-9".to_owned()),
     }
 }
 

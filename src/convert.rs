@@ -6,10 +6,11 @@ use std::time::Instant;
 use anyhow::{Context, Error, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadError, write_gvg};
+use gpuvm_engine::graph::{Csr, Heads};
+use gpuvm_loaders::{LoadError, LoadedGraph, write_gvg};
 use serde::Serialize;
 
-use crate::args::{ConvertArgs, GenerateArgs};
+use crate::args::{ConvertArgs, GenerateArgs, LayoutArgs};
 use crate::named::{self, Opened};
 use crate::output::{Draft, JsonSink, refuse_same_file};
 use crate::progress::Watch;
@@ -34,7 +35,8 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
-    let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    let mut opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    opened.graph = laid_out(opened.graph, &args.layout)?;
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
     let report = target.write("convert", &args.input, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
@@ -58,9 +60,32 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
         }
         (None, name) => bail!("{name} cannot be generated"),
     };
+    let graph = laid_out(graph, &args.layout)?;
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
     let report = target.write("generate", &name, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
+}
+
+/// The graph as its file is to hold it.
+fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
+    let LoadedGraph { csr, summary } = graph;
+    let order = layout.order.of(&csr);
+    let csr = csr.in_order(order)?;
+    // Heads serve bottom-up steps, which go over the edges into each vertex.
+    let heads = match layout.heads {
+        Some(heads) => heads,
+        None => match csr.incoming().and_then(Csr::heads) {
+            Some(heads) => heads.per_vertex(),
+            None if csr.is_symmetric() => csr.suitable_heads(),
+            None => Heads::DEFAULT,
+        },
+    };
+    let csr = match csr.is_symmetric() {
+        true => csr.with_heads(heads)?,
+        false if layout.reverse || csr.reverse().is_some() => csr.with_reverse(heads)?,
+        false => csr,
+    };
+    Ok(LoadedGraph { csr, summary })
 }
 
 /// A `.gvg` file that can be written and is not there yet.

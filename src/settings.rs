@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, EngineConfig, Policy, Variant, Workload};
+use gpuvm_engine::{
+    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, Variant, Workload,
+};
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PolicyArg, RunArgs, SearchArgs,
-    SourceArg, SsspArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
+    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.
@@ -21,6 +23,7 @@ pub struct RunSettings {
     pub graph: PathBuf,
     pub load: LoadOptions,
     pub cache_dir: Option<PathBuf>,
+    pub order: Option<OrderArg>,
     pub config: EngineConfig,
     pub search: Option<SearchArgs>,
     pub output: Option<PathBuf>,
@@ -34,6 +37,7 @@ pub struct RunSettings {
 pub enum Algorithm {
     Bfs { depth_limit: Option<u32> },
     ConnectedComponents,
+    PageRank(PageRankOptions),
     Sssp { distance_limit: Option<f64>, delta: Option<f64> },
 }
 
@@ -43,6 +47,7 @@ impl Algorithm {
         match self {
             Self::Bfs { .. } => "bfs",
             Self::ConnectedComponents => "cc",
+            Self::PageRank(_) => "pagerank",
             Self::Sssp { .. } => "sssp",
         }
     }
@@ -80,6 +85,14 @@ impl From<CcArgs> for RunSettings {
     }
 }
 
+impl From<PageRankArgs> for RunSettings {
+    fn from(args: PageRankArgs) -> Self {
+        let PageRankArgs { damping, tolerance, iterations: max_iterations, run } = args;
+        let algorithm = Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations });
+        Self::new(algorithm, run, None, WeightRule::Ignore)
+    }
+}
+
 impl From<SsspArgs> for RunSettings {
     fn from(args: SsspArgs) -> Self {
         let algorithm = Algorithm::Sssp { distance_limit: args.depth_limit, delta: args.delta.0 };
@@ -94,6 +107,7 @@ impl RunSettings {
             graph: run.graph,
             load: load_options(&run.load, weights),
             cache_dir: run.load.cache_dir,
+            order: run.order,
             config: engine_config(&run.device),
             search,
             output: run.output,
@@ -113,6 +127,7 @@ impl RunSettings {
         Workload {
             bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
+            page_rank: matches!(self.algorithm, Algorithm::PageRank(_)),
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
             parents: self.parents(),
         }
@@ -151,12 +166,19 @@ impl RunSettings {
             page_size_bytes: self.config.page_size.bytes(),
             variant: self.config.variant,
             policy: self.config.policy,
+            direction: self.config.directions,
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
             depth_limit: match self.algorithm {
                 Algorithm::Bfs { depth_limit } => depth_limit.map(Limit::Level),
                 Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
-                Algorithm::ConnectedComponents => None,
+                Algorithm::ConnectedComponents | Algorithm::PageRank(_) => None,
+            },
+            page_rank: match self.algorithm {
+                Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations }) => {
+                    Some(PageRankSettings { damping, tolerance, max_iterations })
+                }
+                _ => None,
             },
             delta: match self.algorithm {
                 Algorithm::Sssp { delta, .. } => {
@@ -178,6 +200,7 @@ pub struct SettingsReport {
     pub page_size_bytes: u64,
     pub variant: Variant,
     pub policy: Policy,
+    pub direction: Directions,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +209,17 @@ pub struct SettingsReport {
     pub depth_limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub page_rank: Option<PageRankSettings>,
     pub parents: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PageRankSettings {
+    pub damping: f64,
+    pub tolerance: f64,
+    #[serde(rename = "iterations")]
+    pub max_iterations: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -235,6 +268,11 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             PolicyArg::Clock => Policy::Clock,
             PolicyArg::PinnedShare => Policy::PinnedShare,
         },
+        directions: match args.direction {
+            DirectionArg::Auto => Directions::Auto,
+            DirectionArg::Push => Directions::Push,
+            DirectionArg::Pull => Directions::Pull,
+        },
         chunk_edges: args.chunk_edges,
         ..EngineConfig::default()
     }
@@ -255,7 +293,7 @@ fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
 
 /// `count` vertices with outgoing edges, no two the same, each as likely as any other; the same for the same seed.
 fn random_sources(csr: &Csr, count: u64, seed: u64) -> Result<Vec<VertexId>> {
-    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(u) > 0);
+    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(csr.row_of(u)) > 0);
     let available = with_edges().count() as u64;
     if count > available {
         bail!(

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
-    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64,
-    WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
+    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
+    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightBands, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -91,18 +91,94 @@ impl Engine {
 
 /// A frontier with this share of all edges needs most pages anyway.
 const DENSE_SHARE: u64 = 8;
+/// One of something for each array of edges, in the order of their pages.
+#[derive(Clone, Copy, Debug)]
+struct Arrays<T> {
+    columns: T,
+    weights: T,
+    /// Column indices of the reverse of a directed graph.
+    reverse: T,
+    heads: T,
+}
+
+impl<T> Arrays<T> {
+    fn try_map<U>(
+        self,
+        mut map: impl FnMut(&'static str, T) -> Result<U, Error>,
+    ) -> Result<Arrays<U>, Error> {
+        Ok(Arrays {
+            columns: map("column indices", self.columns)?,
+            weights: map("weights", self.weights)?,
+            reverse: map("reverse", self.reverse)?,
+            heads: map("heads", self.heads)?,
+        })
+    }
+
+    fn map<U>(&self, map: impl Fn(&T) -> U) -> Arrays<U> {
+        Arrays {
+            columns: map(&self.columns),
+            weights: map(&self.weights),
+            reverse: map(&self.reverse),
+            heads: map(&self.heads),
+        }
+    }
+}
+
+impl Arrays<u64> {
+    /// The first page of each array of so many bytes.
+    fn first_pages(self, page_size: PageSize) -> Self {
+        let pages = |bytes: u64| bytes.div_ceil(page_size.bytes());
+        let weights = pages(self.columns);
+        let reverse = weights + pages(self.weights);
+        Self { columns: 0, weights, reverse, heads: reverse + pages(self.reverse) }
+    }
+}
 
 /// The edges that kernels read.
 #[derive(Debug)]
 enum Edges {
     /// Where they lie in host memory.
-    InPlace { columns: PinnedArray, weights: PinnedArray },
+    InPlace(Arrays<PinnedArray>),
     /// The same, but through frames.
-    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    Paged(Arrays<PinnedArray>, Box<PageTable>),
     /// Copies on the device.
-    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
-    /// In the driver's unified memory.
-    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
+    Resident(Arrays<DeviceArray<u8>>),
+    /// In the driver's unified memory; none for an array without elements.
+    Managed(Arrays<Option<CudaMemory>>),
+}
+
+impl Edges {
+    fn addresses(&self) -> Arrays<u64> {
+        match self {
+            Self::InPlace(arrays) | Self::Paged(arrays, _) => arrays.map(PinnedArray::address),
+            Self::Resident(arrays) => arrays.map(DeviceArray::address),
+            Self::Managed(arrays) => arrays.map(|array| array.as_ref().map_or(0, CudaMemory::address)),
+        }
+    }
+}
+
+/// The arrays in host memory that a run under `plan` reads.
+fn host_arrays<'a>(csr: &'a Csr, workload: Workload, plan: &MemoryPlan) -> Arrays<&'a [u8]> {
+    let heads = csr.incoming().and_then(Csr::heads).filter(|_| plan.heads_per_vertex > 0);
+    let reverse = csr.reverse().filter(|_| plan.uses_reverse);
+    Arrays {
+        columns: if reads_whole(plan, workload) { bytemuck::cast_slice(csr.column_indices()) } else { &[] },
+        weights: if workload.sssp && plan.weight_bands.is_empty() { csr.weights().as_bytes() } else { &[] },
+        reverse: reverse.map_or(&[], |reverse| bytemuck::cast_slice(reverse.column_indices())),
+        heads: heads.map_or(&[], |heads| bytemuck::cast_slice(heads.ids())),
+    }
+}
+
+/// Whether a run reads the edges as they are, not split by weight.
+fn reads_whole(plan: &MemoryPlan, workload: Workload) -> bool {
+    plan.weight_bands.is_empty() || workload.reads_whole_edges()
+}
+
+/// The rows of the reverse graph, whose column indices are with the other edges.
+#[derive(Debug)]
+struct Reverse {
+    row_offsets: RowOffsets,
+    segment_first_vertex: DeviceArray<VertexId>,
 }
 
 /// The row offsets that kernels read.
@@ -110,6 +186,25 @@ enum Edges {
 enum RowOffsets {
     InPlace(PinnedArray),
     Copied(DeviceArray<u64>),
+}
+
+impl RowOffsets {
+    fn new(device: &Device, access: Access, csr: &Csr) -> Result<Self, Error> {
+        Ok(match access {
+            Access::ZeroCopy if device.is_cpu() => {
+                let bytes = bytemuck::cast_slice(csr.row_offsets());
+                Self::InPlace(PinnedArray::new(device, "row offsets", bytes)?)
+            }
+            _ => Self::Copied(DeviceArray::copied(device, "row offsets", csr.row_offsets())?),
+        })
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Self::InPlace(offsets) => offsets.address(),
+            Self::Copied(offsets) => offsets.address(),
+        }
+    }
 }
 
 /// A graph on a device, with vertex state for its workload. Runs on it are warm: pages that a run leaves resident are
@@ -124,6 +219,7 @@ pub struct PreparedGraph {
     /// What SSSP reads instead, if edges are split by weight.
     pub(crate) bands: Option<Bands>,
     row_offsets: RowOffsets,
+    reverse: Option<Reverse>,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
@@ -142,8 +238,17 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    /// The vertices that rows are of, where rows are in another order and parents are to be found.
+    pub(crate) original_ids: DeviceArray<VertexId>,
+    pub(crate) ranks: DeviceArray<u64>,
+    pub(crate) contributions: DeviceArray<u64>,
+    pub(crate) rank_sums: DeviceArray<u64>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
+    /// Pages fetched since all were absent: more than are resident once some had to leave.
+    fetched_pages: u64,
+    /// Whether the heads have been read and stayed.
+    heads_resident: bool,
 }
 
 impl PreparedGraph {
@@ -155,72 +260,65 @@ impl PreparedGraph {
             check_weights(csr.weights())?;
         }
         load_kernels(&device, workload, csr.weights().weight_type())?;
+        let csr = match csr.is_symmetric() {
+            true => csr.with_heads(plan.heads_per_vertex)?,
+            false if plan.uses_reverse => csr.with_reverse(plan.heads_per_vertex)?,
+            false => csr,
+        };
         let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
-        let split = !plan.weight_bands.is_empty();
-        let reads_whole = !split || workload.bfs || workload.connected_components;
-        let host_columns: &[u8] = if reads_whole { bytemuck::cast_slice(csr.column_indices()) } else { &[] };
-        let host_weights = if workload.sssp && !split { csr.weights().as_bytes() } else { &[] };
+        let host = host_arrays(csr, workload, &plan);
         let page_bytes = plan.page_size.bytes();
-        let bands = match split {
-            true => Some(Bands::new(
+        // The heads are the last pages of those that are not of weight bands.
+        let sizes = host.map(|bytes| bytes.len() as u64);
+        let first_pages = sizes.first_pages(plan.page_size);
+        let end_of_heads = first_pages.heads + sizes.heads.div_ceil(page_bytes);
+        let bands = match plan.weight_bands.as_slice() {
+            [] => None,
+            floors => Some(Bands::new(
                 &device,
-                WeightBands::new(csr, &plan.weight_bands, plan.chunk_edges)?,
-                plan.weight_bands.clone(),
-                (host_columns.len() as u64).div_ceil(page_bytes),
+                WeightBands::new(csr, floors, plan.chunk_edges)?,
+                floors.to_vec(),
+                end_of_heads,
                 page_bytes,
             )?),
-            false => None,
-        };
-        let pinned = || -> Result<_, Error> {
-            Ok((
-                PinnedArray::new(&device, "column indices", host_columns)?,
-                PinnedArray::new(&device, "weights", host_weights)?,
-            ))
         };
         let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::InPlace { columns, weights }
+                Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
             }
             (Access::Paged, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::Paged {
-                    columns,
-                    weights,
-                    table: Box::new(PageTable::new(
-                        &device,
-                        plan.num_pages,
-                        plan.num_frames as u32,
-                        plan.num_pinned_frames as u32,
-                        plan.page_size,
-                        config.policy,
-                    )?),
-                }
+                let arrays = host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?;
+                let table = PageTable::new(
+                    &device,
+                    plan.num_pages,
+                    plan.num_frames as u32,
+                    plan.num_pinned_frames as u32,
+                    plan.page_size,
+                    config.policy,
+                )?;
+                let kept = end_of_heads - plan.num_head_frames..end_of_heads;
+                Edges::Paged(arrays, Box::new(table.with_kept_pages(kept)))
             }
-            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
-                if !host_columns.is_empty() =>
-            {
-                let managed =
-                    |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
-                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
-                Edges::Managed { columns: managed(host_columns)?, weights }
+            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda)) => {
+                Edges::Managed(host.try_map(|_, bytes| match bytes {
+                    [] => Ok(None),
+                    bytes => CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly).map(Some),
+                })?)
             }
-            _ => Edges::Resident {
-                columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
-                weights: DeviceArray::copied(&device, "weights", host_weights)?,
-            },
+            _ => Edges::Resident(host.try_map(|what, bytes| DeviceArray::copied(&device, what, bytes))?),
         };
         let transport = match &mut edges {
-            Edges::Paged { columns, weights, table } => {
+            Edges::Paged(arrays, table) => {
                 let (frames, frames_bytes) = table.frames();
                 let mut memory = transport::Memory::new(frames, frames_bytes);
-                let first_page = column_pages(csr, plan.page_size);
-                memory.add_array(0, columns.address(), host_columns.len() as u64);
-                memory.add_array(first_page, weights.address(), host_weights.len() as u64);
-                let arrays = bands.iter().flat_map(|bands: &Bands| bands.arrays(page_bytes));
-                for (first_page, address, size_bytes) in arrays {
+                memory.add_array(first_pages.columns, arrays.columns.address(), sizes.columns);
+                memory.add_array(first_pages.weights, arrays.weights.address(), sizes.weights);
+                memory.add_array(first_pages.reverse, arrays.reverse.address(), sizes.reverse);
+                memory.add_array(first_pages.heads, arrays.heads.address(), sizes.heads);
+                let bands = bands.iter().flat_map(|bands: &Bands| bands.arrays(page_bytes));
+                for (first_page, address, size_bytes) in bands {
                     memory.add_array(first_page, address, size_bytes);
                 }
                 let opened = transport::open(&device, &config.transport, &memory)?;
@@ -231,14 +329,22 @@ impl PreparedGraph {
             }
             _ => None,
         };
-        let row_offsets = match plan.access {
-            Access::ZeroCopy if device.is_cpu() => {
-                let bytes = bytemuck::cast_slice(csr.row_offsets());
-                RowOffsets::InPlace(PinnedArray::new(&device, "row offsets", bytes)?)
-            }
-            _ => {
-                let offsets: &[u64] = if reads_whole { csr.row_offsets() } else { &[] };
-                RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", offsets)?)
+        let row_offsets = match reads_whole(&plan, workload) {
+            true => RowOffsets::new(&device, plan.access, csr)?,
+            false => RowOffsets::Copied(DeviceArray::zeroed(&device, "row offsets", 0)?),
+        };
+        let reverse = match csr.reverse().filter(|_| plan.uses_reverse) {
+            None => None,
+            Some(reverse) => {
+                let balanced = BalancedCsr::new(reverse.clone(), plan.chunk_edges)?;
+                Some(Reverse {
+                    row_offsets: RowOffsets::new(&device, plan.access, reverse)?,
+                    segment_first_vertex: DeviceArray::copied(
+                        &device,
+                        "segments",
+                        balanced.segment_first_vertex(),
+                    )?,
+                })
             }
         };
         // Where every edge has its reverse, a vertex without edges is reached by none. A search that has found all others
@@ -257,6 +363,7 @@ impl PreparedGraph {
             edges,
             bands,
             row_offsets,
+            reverse,
             segment_first_vertex: match balanced {
                 true => DeviceArray::copied(&device, "segments", graph.segment_first_vertex())?,
                 false => DeviceArray::zeroed(&device, "segments", 0)?,
@@ -269,7 +376,18 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
+                Some(permutation) => {
+                    DeviceArray::copied(&device, "original ids", permutation.original_ids())?
+                }
+                None => DeviceArray::zeroed(&device, "original ids", 0)?,
+            },
+            ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             num_reachable,
+            fetched_pages: 0,
+            heads_resident: false,
             device,
             error: Arc::clone(&engine.error),
             running: Arc::clone(&engine.running),
@@ -300,9 +418,27 @@ impl PreparedGraph {
     /// # Errors
     /// [`Error::Cuda`] if the GPU fails.
     pub fn evict_all(&mut self) -> Result<(), Error> {
+        (self.fetched_pages, self.heads_resident) = (0, false);
         match &mut self.edges {
-            Edges::Paged { table, .. } => table.reset(),
+            Edges::Paged(_, table) => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// What kernels found, an entry a row, by the ids of vertices.
+    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
+        match self.csr().permutation() {
+            Some(permutation) => permutation.by_vertex(&by_row),
+            None => by_row,
+        }
+    }
+
+    /// Whether edges come over a link while kernels run.
+    pub(crate) fn fetches(&self) -> bool {
+        match self.plan.access {
+            Access::Paged => true,
+            Access::Resident => false,
+            Access::ZeroCopy | Access::Managed | Access::ManagedReadMostly => !self.device.is_cpu(),
         }
     }
 
@@ -327,21 +463,17 @@ impl PreparedGraph {
 
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
-        let column_bytes = csr.num_edges() * 4;
-        let (columns_at, weights_at) = match &self.edges {
-            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
-                (columns.address(), weights.address())
-            }
-            Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            Edges::Managed { columns, weights } => {
-                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
-            }
+        let sizes = host_arrays(csr, self.workload, &self.plan).map(|bytes| bytes.len() as u64);
+        let (addresses, first_pages) = (self.edges.addresses(), sizes.first_pages(self.plan.page_size));
+        let array = |pick: fn(&Arrays<u64>) -> u64| ArrayView {
+            address: pick(&addresses),
+            size_bytes: pick(&sizes),
+            first_page: pick(&first_pages),
         };
+        let heads = csr.incoming().and_then(Csr::heads).filter(|_| sizes.heads > 0);
+        let weights = array(|arrays| arrays.weights);
         let mut view = GraphView {
-            row_offsets: match &self.row_offsets {
-                RowOffsets::InPlace(offsets) => offsets.address(),
-                RowOffsets::Copied(offsets) => offsets.address(),
-            },
+            row_offsets: self.row_offsets.address(),
             segment_first_vertex: self.segment_first_vertex.address(),
             num_vertices: csr.num_vertices(),
             num_edges: csr.num_edges(),
@@ -349,15 +481,14 @@ impl PreparedGraph {
             segment_shift: self.graph.chunk_edges().trailing_zeros(),
             page_edges_shift: self.plan.page_edges.trailing_zeros(),
             weight_type: weight_code(csr.weights().weight_type()),
-            columns: ArrayView { address: columns_at, size_bytes: column_bytes, first_page: 0 },
-            weights: ArrayView {
-                address: weights_at,
-                size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
-                first_page: column_pages(csr, self.plan.page_size),
-            },
+            columns: array(|arrays| arrays.columns),
+            weights: if weighted { weights } else { ArrayView { size_bytes: 0, ..weights } },
+            heads: array(|arrays| arrays.heads),
+            num_head_vertices: heads.map_or(0, Heads::num_vertices),
+            heads_shift: heads.map_or(0, |heads| heads.per_vertex().trailing_zeros()),
             ..GraphView::default()
         };
-        if let Edges::Paged { table, .. } = &self.edges {
+        if let Edges::Paged(_, table) = &self.edges {
             view.paged = 1;
             view.page_table = table.table_view();
             view.frame_pool = table.pool_view();
@@ -375,6 +506,28 @@ impl PreparedGraph {
         traversal.dense_edges = light.num_edges / DENSE_SHARE;
         traversal.dense_items = light.num_segments / 2;
         Ok((traversal, address))
+    }
+
+    /// The graph of the edges into each vertex, with the heads of bottom-up steps; without vertices if there is none.
+    pub(crate) fn incoming_view(&self, graph: &GraphView) -> GraphView {
+        match &self.reverse {
+            _ if self.csr().is_symmetric() => *graph,
+            None => GraphView::default(),
+            Some(reverse) => {
+                let arrays = host_arrays(self.csr(), self.workload, &self.plan);
+                let sizes = arrays.map(|bytes| bytes.len() as u64);
+                GraphView {
+                    row_offsets: reverse.row_offsets.address(),
+                    segment_first_vertex: reverse.segment_first_vertex.address(),
+                    columns: ArrayView {
+                        address: self.edges.addresses().reverse,
+                        size_bytes: sizes.reverse,
+                        first_page: sizes.first_pages(self.plan.page_size).reverse,
+                    },
+                    ..*graph
+                }
+            }
+        }
     }
 
     /// What a kernel gets. Without `with_queues` frontiers are only counted.
@@ -423,6 +576,8 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
+        let first =
+            Step { fetched_pages: self.fetched_pages, heads_resident: self.heads_resident.into(), ..first };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
@@ -450,6 +605,7 @@ impl PreparedGraph {
             return Err(error);
         }
         let end = self.state.read(0, 1)?[0].step;
+        (self.fetched_pages, self.heads_resident) = (end.fetched_pages, end.heads_resident != 0);
         let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))
@@ -471,15 +627,10 @@ impl PreparedGraph {
     #[cfg(test)]
     pub(crate) fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.edges {
-            Edges::Paged { table, .. } => Some(table),
+            Edges::Paged(_, table) => Some(table),
             _ => None,
         }
     }
-}
-
-/// Pages that the column indices make; the weights' come after them.
-fn column_pages(csr: &Csr, page_size: PageSize) -> u64 {
-    (csr.num_edges() * size_of::<VertexId>() as u64).div_ceil(page_size.bytes())
 }
 
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.
@@ -492,6 +643,9 @@ fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) ->
     }
     if workload.connected_components {
         device.load_kernel(&ComponentsArgs { traversal, ..ComponentsArgs::default() })?;
+    }
+    if workload.page_rank {
+        device.load_kernel(&PageRankArgs { traversal, ..PageRankArgs::default() })?;
     }
     if workload.sssp {
         device.load_kernel(&SsspArgs { traversal, ..SsspArgs::default() })?;

@@ -25,6 +25,18 @@ pub enum GraphError {
     WeightCount { num_weights: u64, num_edges: u64 },
     #[error("{chunk_edges} edges a chunk is not a power of two")]
     ChunkEdges { chunk_edges: u32 },
+    #[error("{per_vertex} heads a vertex are not a power of two from 1 to {most}")]
+    HeadsPerVertex { per_vertex: u32, most: u32 },
+    #[error("{num_heads} heads are not 1, 2, 4, 8 or 16 for each of {num_vertices} vertices")]
+    HeadsLength { num_heads: u64, num_vertices: u64 },
+    #[error("row {row} is of vertex {id}, which does not exist or has a row already")]
+    NoPermutation { row: u64, id: u64 },
+    #[error("{num_ids} ids for {num_vertices} rows")]
+    PermutationLength { num_ids: u64, num_vertices: u64 },
+    #[error("the reverse graph has not as many vertices and edges as the graph")]
+    Reverse,
+    #[error("the heads of vertex {vertex} are not its first neighbours")]
+    HeadsDiffer { vertex: u64 },
     #[error("a {rows} x {columns} matrix is not a graph, its rows and columns must be the same vertices")]
     NotSquare { rows: u64, columns: u64 },
 }
@@ -55,6 +67,10 @@ pub enum Error {
     NegativeWeight { edge: u64, weight: f64 },
     #[error("SSSP needs finite weights, edge {edge} weighs {weight}")]
     NonFiniteWeight { edge: u64, weight: f64 },
+    #[error("a damping factor of {damping} is not possible, use one from 0 to less than 1")]
+    Damping { damping: f64 },
+    #[error("a tolerance of {tolerance} is not possible, use 0 or more")]
+    Tolerance { tolerance: f64 },
     #[error("the graph was prepared for other work, {missing} was not among it")]
     NotPrepared { missing: &'static str },
     #[error("{num_threads} threads are not possible, use 1 to {most}")]

@@ -50,7 +50,7 @@ constexpr u64 kPageFrameMask = 0xFFFFFFFF;
 
 constexpr u64 kPageTableEvicts = 1;
 constexpr u64 kPageTableQueues = 2;
-constexpr u64 kMaxRegions = 8;
+constexpr u64 kMaxRegions = 12;
 constexpr u64 kEvictionFifo = 0;
 constexpr u64 kEvictionClock = 1;
 constexpr u64 kNoPage = ~u64(0);
@@ -83,6 +83,11 @@ constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
+constexpr u64 kScanHeads = 4;
+constexpr u64 kScanTails = 5;
+constexpr u64 kScanLines = 6;
+
+constexpr u64 kRankShift = 62;
 
 constexpr u64 kPhaseRelax = 0;
 constexpr u64 kPhaseBucket = 1;
@@ -98,6 +103,9 @@ constexpr u64 kStatFaults = 4;
 constexpr u64 kStatCoalesced = 5;
 constexpr u64 kStatEvictions = 6;
 constexpr u64 kStatBytesIn = 7;
+constexpr u64 kStatWaitingEdges = 8;
+constexpr u64 kStatWaitingPages = 9;
+constexpr u64 kStatWaitingVertices = 10;
 
 struct ErrorSlot {
   u32 code;
@@ -119,7 +127,8 @@ struct FramePoolView {
   u32 num_frames;
   u32 num_pinned;
   u32 policy;
-  u32 reserved;
+  u32 num_kept;
+  u64 first_kept_page;
 };
 
 struct FrameRing {
@@ -161,10 +170,12 @@ struct GraphView {
   u32 page_edges_shift;
   u32 weight_type;
   u32 paged;
-  u32 narrow_offsets;
-  u32 reserved;
   ArrayView columns;
   ArrayView weights;
+  ArrayView heads;
+  u64 num_head_vertices;
+  u32 heads_shift;
+  u32 narrow_offsets;
   PageTableView page_table;
   FramePoolView frame_pool;
 };
@@ -206,7 +217,7 @@ struct RemoteRegion {
 struct NicView {
   u32 local_key;
   u32 lost;
-  u32 remote_keys[8];
+  u32 remote_keys[12];
 };
 
 struct QueueSet {
@@ -214,7 +225,7 @@ struct QueueSet {
   u64 nics;
   u64 frames;
   u64 frames_bytes;
-  RemoteRegion regions[8];
+  RemoteRegion regions[12];
   u32 num_regions;
   u32 num_nics;
   u32 pairs_per_nic;
@@ -227,7 +238,8 @@ struct StepCounters {
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
   SharedCounter maximum;
-  SharedCounter totals[8];
+  SharedCounter sums[2];
+  SharedCounter totals[11];
 };
 
 struct Step {
@@ -251,6 +263,14 @@ struct Step {
   u64 cutoff;
   u64 total_discovered;
   u64 last_discovery;
+  u64 level;
+  u64 queue;
+  u64 carried_vertices;
+  u64 carried_continuations;
+  u64 carried_frontier;
+  u64 carried_edges;
+  u64 fetched_pages;
+  u64 heads_resident;
   u64 by_one_block;
   u64 finished;
 };
@@ -290,9 +310,17 @@ struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
+  u64 original_ids;
   u64 num_reachable;
   u32 depth_limit;
   u32 target;
+  GraphView incoming;
+  u64 always_pulls;
+  u64 host_is_mapped;
+  u64 fetch_bytes;
+  u64 num_pages;
+  u64 num_frames;
+  u64 heads_stay;
 };
 
 struct SsspArgs {
@@ -320,11 +348,24 @@ struct SsspParentsArgs {
   u32 source;
   u32 num_bands;
   u64 bands;
+  u64 original_ids;
 };
 
 struct ComponentsArgs {
   TraversalView traversal;
   u64 labels;
+  u32 symmetric;
+  u32 reserved;
+};
+
+struct PageRankArgs {
+  TraversalView traversal;
+  u64 ranks;
+  u64 contributions;
+  u64 sums;
+  u64 damping;
+  u64 tolerance;
+  u64 max_iterations;
   u32 symmetric;
   u32 reserved;
 };

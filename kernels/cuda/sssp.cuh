@@ -61,6 +61,7 @@ template <class Weight, bool kTied>
 struct SsspParentsVisitor {
   const u64* distances;
   u32* parents;
+  const u32* original_ids;  // by which parents are called; null where rows are vertices
   u32 source;
 
   GPUVM_DEVICE bool is_active(u32 u) const {
@@ -73,8 +74,10 @@ struct SsspParentsVisitor {
 
   GPUVM_DEVICE bool visit(u32 u, u64& distance, u32 v, u64 end, const EdgeRun& run, u64 i) const {
     if (v == source || Weight::extend(distance, run.weights, i, u, v) != end) return false;
-    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u) == kNoParent;
-    if (distance < end) min_relaxed(&parents[v], u);
+    if (!kTied && distance >= end) return false;
+    const u32 id = original_ids != nullptr ? original_ids[u] : u;
+    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, id) == kNoParent;
+    min_relaxed(&parents[v], id);
     return false;
   }
 };
@@ -332,6 +335,7 @@ template <class Weight>
 GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   const u64* distances = pointer<const u64>(args.distances);
   u32* parents = pointer<u32>(args.parents);
+  const u32* original_ids = pointer<const u32>(args.original_ids);
   const u32 steps_of_round = args.num_bands + 1;
   run_steps(
       warp, args.traversal,
@@ -350,10 +354,10 @@ GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
         const StepView pass{graph, view.step, view.counters, view.current, view.next, view.error};
         if (number < steps_of_round)
           traverse<Weight>(warp, args.traversal, pass,
-                           SsspParentsVisitor<Weight, false>{distances, parents, args.source});
+                           SsspParentsVisitor<Weight, false>{distances, parents, original_ids, args.source});
         else
           traverse<Weight>(warp, args.traversal, pass,
-                           SsspParentsVisitor<Weight, true>{distances, parents, args.source});
+                           SsspParentsVisitor<Weight, true>{distances, parents, original_ids, args.source});
       },
       [&](Step& next, const Step& done, const StepCounters*) {
         const bool counted = u32(done.number) % steps_of_round == args.num_bands;

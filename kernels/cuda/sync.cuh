@@ -136,6 +136,9 @@ GPUVM_DEVICE void pause_shortly(u32 round) {
   if (round >= 16) __nanosleep(64);
 }
 
+// The upper half of the product.
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+
 // What a NIC sees or has written: at system scope, for the NIC may be anywhere.
 GPUVM_DEVICE void store_release(u64* p, u64 value) {
   asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
@@ -162,6 +165,7 @@ GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return __popc(bits); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - __clz(bits); }
 
 #else  // the CPU device
 
@@ -220,6 +224,8 @@ GPUVM_DEVICE u64 now_ns() {
 GPUVM_DEVICE void pause(u32) { sched_yield(); }
 GPUVM_DEVICE void pause_shortly(u32) { sched_yield(); }
 
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return u64((unsigned __int128)(a) * b >> 64); }
+
 GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE u32 load_relaxed_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u32 load_acquire_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
@@ -239,6 +245,7 @@ GPUVM_DEVICE f64 double_of(u64 bits) {
 }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return u32(__builtin_popcount(bits)); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return u32(__builtin_ctz(bits)); }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - u32(__builtin_clz(bits)); }
 
 #endif
 
