@@ -3,9 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, GraphView, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters, PullArgs,
-    QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
-    StepRecord,
+    BfsArgs, ComponentsArgs, GraphView, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters,
+    PullArgs, QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step,
+    StepCounters, StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
