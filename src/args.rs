@@ -7,17 +7,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
 use gpuvm_engine::graph::{Csr, Heads, Order};
-use gpuvm_engine::{DeviceKind, PageSize};
-use gpuvm_loaders::{Format, WeightRule};
+use gpuvm_engine::{DeviceKind, PageSize, RnicModel, TransportConfig};
+use gpuvm_loaders::{Format, OutputFormat, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
 ///
 /// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`, and
-/// generates graphs known by name (`info --known` lists them). Vertex ids are those of the file counted from 0: row i
+/// generates graphs known by name (`datasets` lists them). Vertex ids are those of the file counted from 0: row i
 /// of the matrix is vertex i - 1.
 #[derive(Debug, Parser)]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
-#[command(after_long_help = "Exit codes: 0 done, 1 --verify found a difference, 2 anything else.")]
+#[command(after_long_help = "Exit codes: 0 done, 1 --verify or --check found a difference, 2 anything else.")]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -52,9 +52,15 @@ pub enum Command {
     #[command(after_long_help = "Example: the mean of 16 drawn sources, weights computed from the ids\n  \
         gpuvm-graph sssp --graph karate.mtx --weights hash --source random:16 --json result.json")]
     Sssp(SsspArgs),
-    /// Write a graph as a .gvg file, which opens at once
-    #[command(after_long_help = "Example:\n  gpuvm-graph convert karate.mtx karate.gvg")]
+    /// Write a graph as a .gvg file, which opens at once, or in a format that other programs read
+    #[command(after_long_help = "Examples:\n  gpuvm-graph convert karate.mtx karate.gvg\n  \
+        gpuvm-graph convert karate.gvg karate.wsg --weights hash\n  \
+        gpuvm-graph convert com-Friendster.mtx FS.gvg --mem 8G")]
     Convert(ConvertArgs),
+    /// Write a part of a graph as a graph of its own: its largest component, or what is near a vertex
+    #[command(after_long_help = "Example: what three edges lead to from vertex 0\n  \
+        gpuvm-graph extract karate.mtx near.gvg --around 0 --hops 3 --ids near.csv")]
+    Extract(ExtractArgs),
     /// Make a graph of a known family as a .gvg file: gap-kron:24, gap-urand:20, grid:1000x1000
     #[command(
         after_long_help = "Example: GAP-kron of the SuiteSparse collection, 134 million vertices; takes 57 GB\n  \
@@ -62,8 +68,13 @@ pub enum Command {
     )]
     Generate(GenerateArgs),
     /// Tell what is in a graph file: sizes, degrees, weights, pages
-    #[command(after_long_help = "Example:\n  gpuvm-graph info karate.mtx --page-size 64K")]
+    #[command(after_long_help = "Examples: what the head says, at once; and all\n  \
+        gpuvm-graph info karate.mtx\n  gpuvm-graph info karate.mtx --full --page-size 64K")]
     Info(InfoArgs),
+    /// List the graphs that are known by name, or check that a file holds one of them
+    #[command(after_long_help = "Example: whether a download is whole\n  \
+        gpuvm-graph datasets --check com-Friendster.tar.gz")]
+    Datasets(DatasetsArgs),
     /// Tell what of this machine a run depends on, what is wrong with it, and what to do
     #[command(after_long_help = "Example: when a run is slow or fails\n  gpuvm-graph doctor")]
     Doctor(DoctorArgs),
@@ -155,9 +166,58 @@ pub struct ConvertArgs {
     /// The graph to convert, a file or a name
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The file to write, whose name must end in .gvg
-    #[arg(value_name = "OUT.gvg")]
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
+    /// Replace the file if it is there
+    #[arg(long, help_heading = "Result")]
+    pub force: bool,
+    /// Convert within so much memory, for a graph that does not fit: sorted on disk, and the same file in the end as with
+    /// --order natural --heads 0
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes, help_heading = "Result")]
+    pub mem: Option<u64>,
+    /// Where --mem sorts; beside the file to write if not given
+    #[arg(long, value_name = "DIR", requires = "mem", help_heading = "Result")]
+    pub temp_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub weights: WeightArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("part").args(["largest_component", "around"]).required(true)))]
+pub struct ExtractArgs {
+    /// The graph, a file or a name
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// The component with most vertices, edges taken as undirected
+    #[arg(long, help_heading = "Part")]
+    pub largest_component: bool,
+    /// What is near this vertex (from 0): all that --hops edges lead to, along their direction
+    #[arg(long, value_name = "V", requires = "hops", allow_hyphen_values = true, help_heading = "Part")]
+    pub around: Option<VertexArg>,
+    /// How many edges from the vertex of --around
+    #[arg(long, value_name = "K", requires = "around", allow_negative_numbers = true, help_heading = "Part")]
+    pub hops: Option<u32>,
+    /// Write the original id of every vertex: .npy, .csv or .txt by extension
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub ids: Option<PathBuf>,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
@@ -179,9 +239,12 @@ pub struct GenerateArgs {
     /// SuiteSparse collection that can be generated: GAP-kron (GK), GAP-urand (GU)
     #[arg(value_name = "NAME")]
     pub name: NamedGraph,
-    /// The file to write, whose name must end in .gvg
-    #[arg(value_name = "OUT.gvg")]
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
@@ -202,7 +265,10 @@ pub struct InfoArgs {
     /// The graph to look at, a file or a name
     #[arg(value_name = "GRAPH")]
     pub graph: Option<PathBuf>,
-    /// List the graphs that are known by name
+    /// Read the file, whatever its head says: degrees, weights, pages; edge lists are always read
+    #[arg(long, conflicts_with = "known")]
+    pub full: bool,
+    /// List the graphs that are known by name, as `datasets` does
     #[arg(long)]
     pub known: bool,
     #[command(flatten)]
@@ -213,6 +279,18 @@ pub struct InfoArgs {
     pub weights: WeightArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct DatasetsArgs {
+    /// The graph that the file of --check should be; that which the file is called like if not given
+    #[arg(value_name = "NAME", requires = "check")]
+    pub name: Option<NamedGraph>,
+    /// Compare the vertices and edges of this file with those of a known graph; exit code 1 if they differ
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,
 }
@@ -376,6 +454,39 @@ pub struct DeviceArgs {
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+}
+
+/// Who moves pages.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct TransportArgs {
+    /// Who moves the pages: the warps that want them (direct), or NICs that they ask through queue pairs: host threads (host)
+    /// or warps (device) that stand for RNICs, RDMA devices (rdma), ConnectX NICs (mlx5)
+    #[arg(long, default_value = "direct")]
+    pub transport: TransportArg,
+    /// Queue pairs of each NIC, 1 to 4096
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_pairs, allow_negative_numbers = true)]
+    pub queue_pairs: u32,
+    /// Requests that a queue holds, a power of two from 1 to 1024
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_depth, allow_negative_numbers = true)]
+    pub queue_depth: u32,
+    /// Requests behind one doorbell, no more than --queue-depth; 8 if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub fault_batch: Option<u32>,
+    /// RNICs that transports host and device stand for, 1 to 16; pages are striped over them
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().rnics, allow_negative_numbers = true)]
+    pub rnics: u32,
+    /// RDMA devices of transport rdma, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Bytes of the graph that each device of transport rdma has registered at most, from 2M on; all of it if not given
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
+    pub pin_budget: Option<u64>,
+    /// How slow --rnics are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
+    #[arg(long, value_name = "MODEL")]
+    pub rnic_model: Option<RnicModel>,
 }
 
 #[derive(Debug, Args)]
@@ -446,6 +557,15 @@ pub enum DirectionArg {
     Auto,
     Push,
     Pull,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TransportArg {
+    Direct,
+    Host,
+    Device,
+    Rdma,
+    Mlx5,
 }
 
 /// The width of a bucket; `None` for `auto`.

@@ -85,7 +85,7 @@ fn looks_like_a_path(typed: &Path) -> bool {
 }
 
 /// The graph of the collection that a file called like this would hold: `GK.mtx`, `com-Friendster.tar.gz`.
-fn known_by_file_name(path: &Path) -> Option<&'static KnownGraph> {
+pub fn known_by_file_name(path: &Path) -> Option<&'static KnownGraph> {
     let name = path.file_name()?.to_str()?;
     KnownGraph::find(name.split('.').next()?).ok()
 }

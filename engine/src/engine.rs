@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
-    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
-    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PAGE_TABLE_QUEUES, PageRankArgs,
+    PageTableView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord,
+    TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
 use crate::bands::Bands;
-use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
-use crate::error::Error;
+use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
@@ -21,7 +21,9 @@ use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
-use crate::transport::{self, NicCounts, NicStats, Transport};
+#[cfg(feature = "rdma")]
+use crate::transport::rdma::RdmaError;
+use crate::transport::{self, NicCounts, NicStats, Transport, TransportConfig};
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
@@ -157,6 +159,32 @@ impl Edges {
     }
 }
 
+/// Opens what serves the faults of `table`. RDMA devices may not reach the GPU's memory: then the frames are moved.
+fn open_transport(
+    device: &Device,
+    config: &TransportConfig,
+    #[cfg_attr(not(feature = "rdma"), expect(unused_variables, reason = "frames stay where they are"))]
+    table: &mut PageTable,
+    memory: &mut transport::Memory,
+) -> Result<Option<Box<dyn Transport>>, Error> {
+    #[cfg(feature = "rdma")]
+    if config.kind == TransportKind::Rdma {
+        let mut opened_with = |frames_in_host_memory| {
+            table.place_frames_for_rdma(device, frames_in_host_memory)?;
+            (memory.frames.address, memory.frames.size_bytes) = table.frames();
+            transport::open(device, config, memory)
+        };
+        return match opened_with(false) {
+            Err(error @ Error::Rdma(RdmaError::GpuMemory { .. })) => {
+                tracing::warn!(%error, "frames are put into host memory, where kernels read them across the link");
+                opened_with(true)
+            }
+            opened => opened,
+        };
+    }
+    transport::open(device, config, memory)
+}
+
 /// The arrays in host memory that a run under `plan` reads.
 fn host_arrays<'a>(csr: &'a Csr, workload: Workload, plan: &MemoryPlan) -> Arrays<&'a [u8]> {
     let heads = csr.incoming().and_then(Csr::heads).filter(|_| plan.heads_per_vertex > 0);
@@ -259,7 +287,7 @@ impl PreparedGraph {
         if workload.sssp {
             check_weights(csr.weights())?;
         }
-        load_kernels(&device, workload, csr.weights().weight_type())?;
+        load_kernels(&device, workload, csr.weights().weight_type(), config.transport.uses_queues())?;
         let csr = match csr.is_symmetric() {
             true => csr.with_heads(plan.heads_per_vertex)?,
             false if plan.uses_reverse => csr.with_reverse(plan.heads_per_vertex)?,
@@ -289,7 +317,8 @@ impl PreparedGraph {
                 Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
             }
             (Access::Paged, _) => {
-                let arrays = host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?;
+                let served = config.transport.kind == TransportKind::Host;
+                let arrays = host.try_map(|what, bytes| PinnedArray::paged(&device, what, bytes, served))?;
                 let table = PageTable::new(
                     &device,
                     plan.num_pages,
@@ -321,7 +350,7 @@ impl PreparedGraph {
                 for (first_page, address, size_bytes) in bands {
                     memory.add_array(first_page, address, size_bytes);
                 }
-                let opened = transport::open(&device, &config.transport, &memory)?;
+                let opened = open_transport(&device, &config.transport, table, &mut memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
                 }
@@ -594,7 +623,12 @@ impl PreparedGraph {
         let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
         if let Some(transport) = &mut self.transport {
             match transport.end(outcome.is_ok()) {
-                Ok(counts) => self.add_nic_counts(counts),
+                Ok(counts) => {
+                    if let Err(Error::Paging(PagingError::NicsLost { reasons, .. })) = &mut outcome {
+                        reasons.extend(counts.iter().filter_map(NicCounts::why_lost));
+                    }
+                    self.add_nic_counts(counts);
+                }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
@@ -634,9 +668,16 @@ impl PreparedGraph {
 }
 
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.
-fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) -> Result<(), Error> {
-    // The weights are all that a kernel is chosen by.
-    let graph = GraphView { weight_type: weight_code(weight_type), ..GraphView::default() };
+fn load_kernels(
+    device: &Device,
+    workload: Workload,
+    weight_type: WeightType,
+    asks_nics: bool,
+) -> Result<(), Error> {
+    // The weights, and whether faults ask NICs, are all that a kernel is chosen by.
+    let flags = if asks_nics { PAGE_TABLE_QUEUES as u32 } else { 0 };
+    let page_table = PageTableView { flags, ..PageTableView::default() };
+    let graph = GraphView { weight_type: weight_code(weight_type), page_table, ..GraphView::default() };
     let traversal = TraversalView { graph, ..TraversalView::default() };
     if workload.bfs {
         device.load_kernel(&BfsArgs { traversal, ..BfsArgs::default() })?;

@@ -8,6 +8,7 @@ use crate::config::{Access, Directions, EngineConfig, PageSize, Policy, Variant}
 use crate::device::Device;
 use crate::error::{Error, GraphError};
 use crate::graph::{Csr, Heads, WeightBands, num_head_vertices};
+use crate::transport;
 
 /// The algorithms a graph is prepared for; vertex state is allocated for these.
 ///
@@ -235,7 +236,7 @@ impl MemoryPlan {
         // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
         let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
         let least_frames = (frames_per_warp * u64::from(device.warps_at_a_time())).min(num_pages);
-        let queue_bytes = config.transport.device_bytes();
+        let queue_bytes = transport::device_bytes(&config.transport);
         let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes + queue_bytes;
         let least_bytes = state_bytes + paging_bytes(least_frames);
         let resident_bytes = state_bytes + column_bytes + weights_bytes + reverse_bytes + head_bytes;
@@ -269,7 +270,7 @@ impl MemoryPlan {
         };
 
         let (mut num_frames, mut num_pinned_frames, mut num_head_frames) = (0, 0, 0);
-        let mut num_warps = device.max_warps();
+        let mut num_warps = device.max_warps() - transport::num_warps_left(device, &config.transport);
         let needed_bytes = match access {
             Access::Paged => least_bytes,
             // Managed memory beyond what the card has free may hang it, so it counts like any other.

@@ -232,6 +232,33 @@ struct QueueSet {
   u32 fault_batch;
 };
 
+struct PairProgress {
+  u64 taken;
+  u64 completed;
+};
+
+struct LatencyBuckets {
+  u64 counts[32];
+};
+
+struct NicState {
+  SharedCounter link_free_ns;
+  SharedCounter requests;
+  SharedCounter bytes;
+  SharedCounter taken;
+  SharedCounter depth_sum;
+  LatencyBuckets latencies[32];
+};
+
+struct ServeQueuesArgs {
+  u64 queues;
+  u64 states;
+  u64 progress;
+  u64 stop;
+  u64 latency_ns;
+  u64 ns_per_mib;
+};
+
 struct StepCounters {
   SharedCounter cursor;
   SharedCounter next_vertices;

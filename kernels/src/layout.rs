@@ -416,6 +416,52 @@ shared_struct! {
         fault_batch: u32,
     }
 
+    /// What NICs that are warps of the device know of a queue pair.
+    PairProgress {
+        /// Requests taken.
+        taken: u64,
+        /// Requests completed.
+        completed: u64,
+    }
+
+    /// A part of a histogram.
+    LatencyBuckets {
+        /// Requests of each bucket.
+        counts: [u64; 32],
+    }
+
+    /// What such a NIC did, and when its link is free.
+    NicState {
+        /// When the link has carried all that was taken, by the device's clock.
+        link_free_ns: SharedCounter,
+        /// Requests completed well.
+        requests: SharedCounter,
+        /// Bytes moved.
+        bytes: SharedCounter,
+        /// Requests taken.
+        taken: SharedCounter,
+        /// Sum over these of the requests of their queue pair under way.
+        depth_sum: SharedCounter,
+        /// Requests by latency: 16 buckets from one power of two nanoseconds to the next.
+        latencies: [LatencyBuckets; 32],
+    }
+
+    /// Queues served by warps of the device.
+    ServeQueuesArgs {
+        /// Address of the [`QueueSet`].
+        queues: u64,
+        /// Address of a [`NicState`] a NIC.
+        states: u64,
+        /// Address of a [`PairProgress`] a queue pair.
+        progress: u64,
+        /// Address of a `u32`: not 0 when nobody asks any more.
+        stop: u64,
+        /// From a request to its completion, without the bytes.
+        latency_ns: u64,
+        /// How long the link of a NIC is busy with 2^20 bytes; 0 without a limit.
+        ns_per_mib: u64,
+    }
+
     /// What all warps of a grid add to in one step.
     StepCounters {
         /// Work items that were taken beyond those that every warp has from the start.

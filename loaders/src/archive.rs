@@ -3,7 +3,7 @@
 //! SuiteSparse ships the matrix as NAME/NAME.mtx in a .tar.gz, often beside other matrices (NAME_b.mtx, coordinates)
 //! and texts. The archive is read to its end, since the checksum of gzip stands there; only the matrix is kept.
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -12,6 +12,7 @@ use tar::{Archive, EntryType};
 
 use crate::error::LoadError;
 use crate::memory;
+use crate::mmap::FileBytes;
 use crate::progress::Progress;
 use crate::text::quote;
 
@@ -30,11 +31,111 @@ pub(crate) fn name_inside(path: &Path, unwrapped: &Unwrapped) -> PathBuf {
     match unwrapped {
         Unwrapped::Plain => path.to_owned(),
         Unwrapped::Member(_) | Unwrapped::Unpacked { from_tar: true, .. } => PathBuf::from("matrix.mtx"),
-        Unwrapped::Unpacked { from_tar: false, .. } => match path.extension() {
-            Some(extension) if extension.eq_ignore_ascii_case("gz") => path.with_extension(""),
-            _ => path.to_owned(),
-        },
+        Unwrapped::Unpacked { from_tar: false, .. } => name_unpacked(path),
     }
+}
+
+/// The name of a compressed file without what says so.
+pub(crate) fn name_unpacked(path: &Path) -> PathBuf {
+    match path.extension() {
+        Some(extension) if extension.eq_ignore_ascii_case("gz") => path.with_extension(""),
+        _ => path.to_owned(),
+    }
+}
+
+/// Unpacks a compressed file to one without a name in `folder`; `None` if it is not compressed.
+pub(crate) fn unpack_to_disk(
+    bytes: &[u8],
+    path: &Path,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Option<FileBytes>, LoadError> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(None);
+    }
+    let cannot_write = |source| LoadError::Write { path: folder.to_owned(), source };
+    let mut unpacked = tempfile::tempfile_in(folder).map_err(cannot_write)?;
+    let mut decoder = MultiGzDecoder::new(std::io::BufReader::new(Followed { bytes, progress }));
+    let mut buffer = vec![0; 1 << 20];
+    progress.begin("unpack", bytes.len() as u64);
+    let mut is_empty = true;
+    loop {
+        if progress.is_cancelled() {
+            return Err(LoadError::Interrupted);
+        }
+        let len = decoder.read(&mut buffer).map_err(|source| LoadError::Unpack {
+            path: path.to_owned(),
+            what: GZIP,
+            source,
+        })?;
+        if len == 0 {
+            break;
+        }
+        is_empty = false;
+        unpacked.write_all(&buffer[..len]).map_err(cannot_write)?;
+    }
+    progress.end();
+    if is_empty {
+        return Err(LoadError::Empty { path: path.to_owned() });
+    }
+    FileBytes::of(&unpacked).map(Some).map_err(cannot_write)
+}
+
+/// The beginning of what is wrapped.
+pub(crate) struct FileHead {
+    unpacked: Option<Vec<u8>>,
+    member: Range<usize>,
+    pub wrapping: &'static str,
+    /// As [`name_inside`] has it.
+    pub name: PathBuf,
+}
+
+impl FileHead {
+    /// The bytes, in `file` or unpacked from it.
+    pub(crate) fn bytes<'a>(&'a self, file: &'a [u8]) -> &'a [u8] {
+        self.unpacked.as_deref().unwrap_or_else(|| file.get(self.member.clone()).unwrap_or_default())
+    }
+
+    /// Whether it may not be all of it.
+    pub(crate) fn is_part(&self) -> bool {
+        self.unpacked.is_some()
+    }
+}
+
+/// The beginning of what a file holds, unpacked so far only; `None` where that cannot be told without the rest.
+pub(crate) fn head(bytes: &[u8], path: &Path) -> Result<Option<FileHead>, LoadError> {
+    const HEAD: u64 = 1 << 20;
+    let plain = |member, wrapping, name| FileHead { unpacked: None, member, wrapping, name };
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: GZIP, source };
+        let mut decoder = MultiGzDecoder::new(bytes);
+        let mut head = Vec::new();
+        (&mut decoder).take(TAR_BLOCK as u64).read_to_end(&mut head).map_err(unpack)?;
+        let (wrapping, name) = match is_tar(&head) {
+            true => ("tar.gz of ", PathBuf::from("matrix.mtx")),
+            false => ("gzip of ", name_unpacked(path)),
+        };
+        if is_tar(&head) {
+            let mut archive = Archive::new(Cursor::new(head).chain(decoder));
+            let mut members = Members::default();
+            for entry in archive.entries().map_err(unpack)? {
+                let mut entry = entry.map_err(unpack)?;
+                if members.add(&entry.path_bytes(), entry.header().entry_type()) {
+                    let mut head = Vec::new();
+                    (&mut entry).take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+                    return Ok(Some(FileHead { unpacked: Some(head), member: 0..0, wrapping, name }));
+                }
+            }
+            return Ok(None);
+        }
+        decoder.take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+        return Ok(Some(FileHead { unpacked: Some(head), member: 0..0, wrapping, name }));
+    }
+    Ok(match unwrap(bytes, path, &())? {
+        Unwrapped::Plain => Some(plain(0..bytes.len(), "", path.to_owned())),
+        Unwrapped::Member(range) => Some(plain(range, "tar of ", PathBuf::from("matrix.mtx"))),
+        Unwrapped::Unpacked { .. } => None,
+    })
 }
 
 /// Looks for a wrapping and takes it off.

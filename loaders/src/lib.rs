@@ -22,16 +22,21 @@ mod archive;
 mod assemble;
 mod builder;
 mod error;
+mod external;
 pub mod format;
+mod header;
 mod memory;
 mod mmap;
 mod number;
 mod options;
+mod partition;
 mod progress;
 mod source;
+mod subgraph;
 mod summary;
 mod text;
 mod weights;
+mod write;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,18 +46,22 @@ use gpuvm_engine::graph::Csr;
 
 use archive::Unwrapped;
 pub use error::{LoadError, Place};
+pub use external::{Converted, MemoryBound};
 use format::edge_list::EdgeList;
 use format::gvg;
 pub use format::gvg::write_gvg;
 use format::matrix_market::MatrixMarket;
 use format::sniff::sniff;
 pub use format::{Format, UnknownFormat};
+pub use header::{FileHeader, header};
 use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
 use source::EdgeSource;
+pub use subgraph::induced;
 pub use summary::LoadSummary;
 use text::Text;
+pub use write::{OutputFormat, UnknownOutputFormat, discard_drafts, write_graph};
 
 /// A graph, and what was found in its file.
 #[derive(Clone, Debug)]
@@ -106,30 +115,90 @@ fn load_text(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadedGraph, LoadError> {
+    let input = Input { bytes, file, path, unpacked: false };
     let started = Instant::now();
+    let mut unwrap_seconds = 0.0;
+    let mut graph = with_input(&input, options, progress, |source, wrapping| {
+        unwrap_seconds = started.elapsed().as_secs_f64();
+        let mut graph = assemble::assemble(source, options, progress)?;
+        graph.summary.format.insert_str(0, wrapping);
+        Ok(graph)
+    })?;
+    graph.summary.parse_seconds += unwrap_seconds;
+    Ok(graph)
+}
+
+/// A file to read.
+struct Input<'a> {
+    bytes: &'a [u8],
+    file: Option<&'a FileBytes>,
+    path: &'a Path,
+    /// The bytes are what a compressed file holds.
+    unpacked: bool,
+}
+
+/// Takes off what a file is wrapped in, tells its format, and hands its entries over, and how it was wrapped.
+fn with_input<T>(
+    input: &Input<'_>,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+    take: impl FnOnce(&dyn EdgeSource, &'static str) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
+    let &Input { bytes, file, path, unpacked } = input;
     let unwrapped = archive::unwrap(bytes, path, progress)?;
-    let unwrap_seconds = started.elapsed().as_secs_f64();
     let (text, wrapping) = match &unwrapped {
-        Unwrapped::Plain => (Text { bytes, path, file: file.map(|file| (file, 0)) }, ""),
+        Unwrapped::Plain => {
+            let wrapping = if unpacked { "gzip of " } else { "" };
+            (Text { bytes, path, file: file.map(|file| (file, 0)) }, wrapping)
+        }
         Unwrapped::Member(range) => {
             let file = file.map(|file| (file, range.start));
-            (Text { bytes: bytes.get(range.clone()).unwrap_or_default(), path, file }, "tar of ")
+            let wrapping = if unpacked { "tar.gz of " } else { "tar of " };
+            (Text { bytes: bytes.get(range.clone()).unwrap_or_default(), path, file }, wrapping)
         }
         Unwrapped::Unpacked { bytes, from_tar } => {
             (Text { bytes, path, file: None }, if *from_tar { "tar.gz of " } else { "gzip of " })
         }
     };
-    let name = archive::name_inside(path, &unwrapped);
+    let name = match &unwrapped {
+        Unwrapped::Plain if unpacked => archive::name_unpacked(path),
+        unwrapped => archive::name_inside(path, unwrapped),
+    };
     let format = match options.format {
         Some(format) => format,
         None => sniff(text.bytes, &name, path)?,
     };
-    let mut graph = with_source(&text, format, options, progress, |source| {
-        assemble::assemble(source, options, progress)
-    })?;
-    graph.summary.format.insert_str(0, wrapping);
-    graph.summary.parse_seconds += unwrap_seconds;
-    Ok(graph)
+    with_source(&text, format, options, progress, |source| take(source, wrapping))
+}
+
+/// Converts the graph in the file at `input`, of any [`Format`], to a graph file at `output` within a bound of memory: the
+/// same file, byte for byte, as [`write_gvg`] of the loaded graph. What does not fit memory is sorted on disk.
+///
+/// # Errors
+/// [`LoadError`], by what is wrong. Nothing is left of an output that is not whole, and nothing of what was sorted.
+pub fn convert_within(
+    input: &Path,
+    output: &Path,
+    options: &LoadOptions,
+    bound: &MemoryBound,
+    progress: &dyn Progress,
+) -> Result<Converted, LoadError> {
+    let file = FileBytes::open(input)?;
+    if options.format.map_or_else(|| gvg::is_gvg(&file), |format| format == Format::Gvg) {
+        // Mapped, not held.
+        let graph = gvg::open(Arc::new(file), input, options, progress)?;
+        return Converted::copied(output, &graph, progress);
+    }
+    file.advise_sequential();
+    let temp_dir = bound.folder(output);
+    let unpacked = archive::unpack_to_disk(&file, input, temp_dir, progress)?;
+    let input = match &unpacked {
+        Some(unpacked) => Input { bytes: unpacked, file: Some(unpacked), path: input, unpacked: true },
+        None => Input { bytes: &file, file: Some(&file), path: input, unpacked: false },
+    };
+    with_input(&input, options, progress, |source, wrapping| {
+        external::convert(source, output, wrapping, options, bound, progress)
+    })
 }
 
 /// Opens a file of a known format and hands it over.

@@ -460,3 +460,38 @@ fn damaged_order_and_reverse_are_refused_by_the_name_of_their_section() {
     let error = verify(&path).expect_err("vertex 3 has no edge").to_string();
     assert!(error.contains("section reverse_"), "{error}");
 }
+
+/// What is logged goes here.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no thread panicked").extend(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn file_larger_than_memory_opens_with_a_warning_that_names_both_sizes() {
+    let (_folder, path) = written(TEXT, &LoadOptions::default());
+    let logged = |memory_bytes| {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let options = LoadOptions { memory_bytes: Some(memory_bytes), ..LoadOptions::default() };
+        let opened = tracing::subscriber::with_default(subscriber, || load(&path, &options, &()));
+        same(&opened.expect("opens").csr, &graph(TEXT, &LoadOptions::default()).csr);
+        String::from_utf8(log.0.lock().expect("no thread panicked").clone()).expect("text")
+    };
+    // Three sections, each from a multiple of 2 MiB on.
+    let warning = logged(5 << 20);
+    assert!(
+        warning.contains("6.0 MiB") && warning.contains("5.0 MiB") && warning.contains("disk"),
+        "{warning}"
+    );
+    assert!(!logged(7 << 20).contains("WARN"));
+}

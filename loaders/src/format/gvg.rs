@@ -60,6 +60,7 @@
 //! takes as long for a large graph as for a small one. [`LoadOptions::verify_file`] reads all the rest.
 
 mod head;
+pub(crate) mod stream;
 mod write;
 
 use std::marker::PhantomData;
@@ -70,6 +71,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytemuck::AnyBitPattern;
+use bytesize::ByteSize;
 use gpuvm_engine::GraphError;
 use gpuvm_engine::graph::{Csr, HostArray, Permutation, WeightType, Weights};
 use rayon::prelude::*;
@@ -77,6 +79,8 @@ use rayon::prelude::*;
 use crate::LoadedGraph;
 use crate::assemble::with_rule;
 use crate::error::LoadError;
+use crate::header::FileHeader;
+use crate::memory;
 use crate::mmap::FileBytes;
 use crate::options::{LoadOptions, WeightRule};
 use crate::progress::Progress;
@@ -168,6 +172,24 @@ impl Sections<'_> {
     }
 }
 
+/// What header and table say, which are checked as a whole.
+pub(crate) fn header(file: &[u8], path: &Path) -> Result<FileHeader, LoadError> {
+    let Head { weight_type, file_bytes, num_vertices, num_edges, summary, .. } = Head::decode(file, path)?;
+    Ok(FileHeader {
+        format: summary.format,
+        converted_from: summary.converted_from,
+        rows: summary.rows,
+        columns: summary.columns,
+        field: summary.field,
+        symmetry: summary.symmetry,
+        stored_entries: summary.stored_entries,
+        vertices: Some(num_vertices),
+        edges: Some(num_edges),
+        weight_type: Some(weight_type),
+        file_bytes,
+    })
+}
+
 /// Opens a graph file that begins with the magic.
 pub(crate) fn open(
     file: Arc<FileBytes>,
@@ -181,6 +203,16 @@ pub(crate) fn open(
     }
     let head = Head::decode(&file, path)?;
     refuse_options(&head.summary, options, path)?;
+    let memory_bytes = options.memory_bytes.unwrap_or_else(memory::total_bytes);
+    if head.file_bytes > memory_bytes {
+        tracing::warn!(
+            "{}: the file is {}, memory is {}: it is read from the disk as it is needed, again and again, at the disk's \
+             speed",
+            path.display(),
+            ByteSize::b(head.file_bytes),
+            ByteSize::b(memory_bytes)
+        );
+    }
     if options.verify_file {
         verify(&file, &head, path, progress)?;
     }
