@@ -246,6 +246,16 @@ pub struct LoadArgs {
     /// Format of the file, instead of what its bytes say
     #[arg(long, value_name = "NAME", value_parser = format())]
     pub format: Option<Format>,
+    /// Columns of source, target and weight in an edge list or a table: names, or numbers from 1, as in src,dst,weight
+    #[arg(long, value_name = "A,B[,W]")]
+    pub columns: Option<String>,
+    /// Number the ids of an edge list that occur from 0, in their order, instead of taking them for numbers of vertices;
+    /// results and --source speak the ids of the file
+    #[arg(long)]
+    pub relabel: bool,
+    /// The file in an archive that is the graph
+    #[arg(long, value_name = "NAME")]
+    pub member: Option<String>,
     /// Take rows and columns as two sets of vertices: row i is vertex i - 1, column j is vertex rows + j - 1
     #[arg(long)]
     pub bipartite: bool,

@@ -196,7 +196,7 @@ impl Job {
         let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
-        let Opened { graph: LoadedGraph { csr, summary }, cache } =
+        let Opened { graph: LoadedGraph { csr, summary, .. }, cache } =
             named::open(&settings.graph, &settings.load, settings.cache_dir.as_deref(), watch)?;
         let timings = Timings::of_load(started.elapsed(), &summary);
         watch.interrupt.check()?;

@@ -205,6 +205,9 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
         keep_duplicates: args.keep_duplicates,
         keep_loops: args.keep_loops,
         format: args.format,
+        columns: args.columns.clone(),
+        relabel: args.relabel,
+        member: args.member.clone(),
         verify_file: args.verify_file,
     }
 }

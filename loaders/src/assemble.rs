@@ -5,7 +5,7 @@
 //! is an edge; a self-loop is dropped and entries of one edge are merged into the smallest weight, unless the options
 //! say otherwise.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use gpuvm_engine::graph::{Csr, MAX_VERTICES, WeightType, Weights};
@@ -49,7 +49,8 @@ pub(crate) fn assemble(
     summary.duplicates = times.duplicates;
     summary.parse_seconds = times.filled.duration_since(started).as_secs_f64();
     summary.build_seconds = times.filled.elapsed().as_secs_f64();
-    Ok(LoadedGraph { csr, summary })
+    let ids = source.original_ids().map(Arc::from);
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 /// The same edges under the weights that need no values.

@@ -28,28 +28,38 @@ mod mmap;
 mod number;
 mod options;
 mod progress;
+mod siblings;
 mod source;
 mod summary;
 mod text;
 mod weights;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use gpuvm_engine::graph::Csr;
 
-use archive::Unwrapped;
 pub use error::{LoadError, Place};
+use format::bvgraph::{self, BvGraph};
+use format::dimacs::Dimacs;
 use format::edge_list::EdgeList;
+use format::emogi::{self, Emogi};
+use format::gap::SerializedGraph;
+use format::graphalytics::Graphalytics;
 use format::gvg;
 pub use format::gvg::write_gvg;
+use format::ligra::Adjacency;
+use format::matlab::Matlab;
 use format::matrix_market::MatrixMarket;
+use format::metis::Metis;
+use format::rutherford_boeing::RutherfordBoeing;
 use format::sniff::sniff;
 pub use format::{Format, UnknownFormat};
 use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
+use siblings::{SiblingBytes, Siblings};
 use source::EdgeSource;
 pub use summary::LoadSummary;
 use text::Text;
@@ -61,21 +71,25 @@ pub struct LoadedGraph {
     pub csr: Csr,
     /// What its file held.
     pub summary: LoadSummary,
+    /// The id that the file gives each vertex, where that is not its number: one a vertex.
+    pub ids: Option<Arc<[u64]>>,
 }
 
-/// Loads the graph in the file at `path`, of any [`Format`], plain or in gzip, tar or both.
+/// Loads the graph in the file at `path`, of any [`Format`], plain, compressed or in an archive. Of a graph in several files,
+/// `path` is any of them.
 ///
 /// # Errors
 /// [`LoadError`], by what is wrong; [`LoadError::Interrupted`] when `progress` says so.
 pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Result<LoadedGraph, LoadError> {
     let span = tracing::info_span!("load", path = %path.display());
     let _entered = span.enter();
+    let path = &first_file(path);
     let file = FileBytes::open(path)?;
     let graph = if options.format.map_or_else(|| gvg::is_gvg(&file), |format| format == Format::Gvg) {
         gvg::open(Arc::new(file), path, options, progress)?
     } else {
         file.advise_sequential();
-        load_text(&file, Some(&file), path, options, progress)?
+        load_text(&file, Some(&file), path, Siblings::Disk, options, progress)?
     };
     tracing::info!(
         vertices = graph.csr.num_vertices(),
@@ -86,48 +100,62 @@ pub fn load(path: &Path, options: &LoadOptions, progress: &dyn Progress) -> Resu
     Ok(graph)
 }
 
-/// Loads a graph from a file in memory, of any format but `.gvg`, plain or in gzip, tar or both; `name` stands for the file
+/// Loads a graph from a file in memory, of any format but `.gvg`, plain, compressed or in an archive; `name` stands for the file
 /// in messages.
 ///
 /// # Errors
 /// [`LoadError`], by what is wrong.
 pub fn load_bytes(name: &Path, bytes: &[u8], options: &LoadOptions) -> Result<LoadedGraph, LoadError> {
+    load_files(name, bytes, &[], options)
+}
+
+/// Loads a graph from several files in memory: `bytes` are those of `name`, and `others` are those beside it.
+///
+/// # Errors
+/// [`LoadError`], by what is wrong.
+pub fn load_files(
+    name: &Path,
+    bytes: &[u8],
+    others: &[(PathBuf, Vec<u8>)],
+    options: &LoadOptions,
+) -> Result<LoadedGraph, LoadError> {
     if bytes.is_empty() {
         return Err(LoadError::Empty { path: name.to_owned() });
     }
-    load_text(bytes, None, name, options, &())
+    load_text(bytes, None, name, Siblings::Memory(others), options, &())
 }
 
-/// Takes off what the text is wrapped in and parses it.
+/// The file that stands for a graph in several, of which people name the common part.
+fn first_file(path: &Path) -> PathBuf {
+    match emogi::stem(path) {
+        Some(stem) if stem == path && !path.exists() => path.with_added_extension(emogi::TARGETS),
+        _ => path.to_owned(),
+    }
+}
+
+/// Takes off what the file is wrapped in, and loads it.
 fn load_text(
     bytes: &[u8],
     file: Option<&FileBytes>,
     path: &Path,
+    siblings: Siblings<'_>,
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadedGraph, LoadError> {
     let started = Instant::now();
-    let unwrapped = archive::unwrap(bytes, path, progress)?;
+    let unwrapped = archive::unwrap(bytes, path, options.member.as_deref(), progress)?;
     let unwrap_seconds = started.elapsed().as_secs_f64();
-    let (text, wrapping) = match &unwrapped {
-        Unwrapped::Plain => (Text { bytes, path, file: file.map(|file| (file, 0)) }, ""),
-        Unwrapped::Member(range) => {
-            let file = file.map(|file| (file, range.start));
-            (Text { bytes: bytes.get(range.clone()).unwrap_or_default(), path, file }, "tar of ")
-        }
-        Unwrapped::Unpacked { bytes, from_tar } => {
-            (Text { bytes, path, file: None }, if *from_tar { "tar.gz of " } else { "gzip of " })
-        }
-    };
-    let name = archive::name_inside(path, &unwrapped);
+    let file = file.zip(unwrapped.offset);
+    let text = Text { bytes: &unwrapped.bytes, path, file };
+    let name = &unwrapped.name;
     let format = match options.format {
         Some(format) => format,
-        None => sniff(text.bytes, &name, path)?,
+        None => sniff(text.bytes, name, path, siblings)?,
     };
-    let mut graph = with_source(&text, format, options, progress, |source| {
+    let mut graph = with_source(&text, format, siblings, options, progress, |source| {
         assemble::assemble(source, options, progress)
     })?;
-    graph.summary.format.insert_str(0, wrapping);
+    graph.summary.format.insert_str(0, &unwrapped.wrapping);
     graph.summary.parse_seconds += unwrap_seconds;
     Ok(graph)
 }
@@ -136,13 +164,62 @@ fn load_text(
 fn with_source<T>(
     text: &Text<'_>,
     format: Format,
+    siblings: Siblings<'_>,
     options: &LoadOptions,
     progress: &dyn Progress,
     take: impl FnOnce(&dyn EdgeSource) -> Result<T, LoadError>,
 ) -> Result<T, LoadError> {
+    let path = text.path;
+    for (option, is_given) in [("--columns", options.columns.is_some()), ("--relabel", options.relabel)] {
+        if is_given && format != Format::EdgeList {
+            let (path, formats) = (text.path(), "edge lists and tables");
+            return Err(LoadError::OptionFormat { path, option, formats, format: format.name() });
+        }
+    }
     match format {
         Format::MatrixMarket => take(&MatrixMarket::open(text, options, progress)?),
-        Format::EdgeList => take(&EdgeList::open(text)?),
+        Format::EdgeList => take(&EdgeList::open(text, options, progress)?),
+        Format::Dimacs => take(&Dimacs::open(text)?),
+        Format::Metis => take(&Metis::open(text, progress)?),
+        Format::GapSg => take(&SerializedGraph::open(text, false)?),
+        Format::GapWsg => take(&SerializedGraph::open(text, true)?),
+        Format::RutherfordBoeing => take(&RutherfordBoeing::open(text)?),
+        Format::Matlab => take(&Matlab::open(text)?),
+        Format::Ligra => take(&Adjacency::open(text)?),
+        Format::Graphalytics => {
+            let is_vertices = path.extension().is_some_and(|extension| extension == "v");
+            let other = path.with_extension(if is_vertices { "e" } else { "v" });
+            let bytes = siblings.must_open(&other, path)?;
+            let properties = siblings.open(&path.with_extension("properties"))?;
+            let other = Text { bytes: &bytes, path: &other, file: None };
+            let (vertices, edges) = if is_vertices { (text, &other) } else { (&other, text) };
+            take(&Graphalytics::open(vertices, edges, properties.as_deref())?)
+        }
+        Format::Emogi => {
+            let stem = emogi::stem(path).unwrap_or_else(|| path.to_owned());
+            let [offsets, targets, weights] = [emogi::OFFSETS, emogi::TARGETS, emogi::WEIGHTS]
+                .map(|extension| stem.with_added_extension(extension));
+            let open = |other: &PathBuf| match other == path {
+                true => Ok(Some(SiblingBytes::Memory(text.bytes))),
+                false => siblings.open(other),
+            };
+            let must_open = |other: &PathBuf| {
+                let missing = || LoadError::MissingSibling { path: text.path(), missing: other.clone() };
+                open(other)?.ok_or_else(missing)
+            };
+            let (offset_bytes, target_bytes) = (must_open(&offsets)?, must_open(&targets)?);
+            let weight_bytes = if options.weights.keeps_values() { open(&weights)? } else { None };
+            let weights = weight_bytes.as_ref().map(|bytes| (&**bytes, weights.as_path()));
+            take(&Emogi::open((&offset_bytes, &offsets), (&target_bytes, &targets), weights)?)
+        }
+        Format::BvGraph => {
+            let (graph, properties) = bvgraph::files(path);
+            let (graph_bytes, properties_bytes) = match path == properties {
+                true => (siblings.must_open(&graph, path)?, SiblingBytes::Memory(text.bytes)),
+                false => (SiblingBytes::Memory(text.bytes), siblings.must_open(&properties, path)?),
+            };
+            take(&BvGraph::open((&graph_bytes, &graph), (&properties_bytes, &properties))?)
+        }
         Format::Gvg => {
             let (compression, command) = ("gzip", "gunzip (a .gvg file is mapped, not read)");
             Err(LoadError::Compression { path: text.path(), compression, command })

@@ -174,7 +174,7 @@ pub(crate) fn open(
         .and_then(|csr| with_rule(csr, options.weights))
         .map_err(|source| LoadError::Graph { path: path.to_owned(), source })?;
     let summary = LoadSummary { build_seconds: started.elapsed().as_secs_f64(), ..head.summary };
-    Ok(LoadedGraph { csr, summary })
+    Ok(LoadedGraph { csr, summary, ids: None })
 }
 
 /// A skew-symmetric matrix is symmetric once the signs of its values do not count.
