@@ -8,6 +8,7 @@ use gpuvm_kernels::cpu_device::WarpLanes;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::transport::TransportConfig;
 
 /// Bytes of a page and of its frame: a power of two from 4 KiB to 1 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -119,6 +120,22 @@ named_choice! {
     }
 }
 
+named_choice! {
+    /// Who moves a page that is not resident.
+    TransportKind {
+        /// The warp that wants it, by loads from host memory; there are no queues.
+        Direct = "direct",
+        /// Host threads that stand for RNICs.
+        Host = "host",
+        /// Warps of the device that stand for RNICs.
+        Device = "device",
+        /// RDMA devices, through libibverbs; a host thread posts what kernels queued.
+        Rdma = "rdma",
+        /// ConnectX NICs, whose own queues kernels write.
+        Mlx5 = "mlx5",
+    }
+}
+
 /// Where kernels run: `cpu`, or `cuda:N`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -194,6 +211,8 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// Edges of a segment, a power of two; `None` for those of a page.
     pub chunk_edges: Option<u32>,
+    /// Who moves the pages of access `paged`, which any other transport than `direct` implies.
+    pub transport: TransportConfig,
     /// A fault that takes longer is an error, not a hang.
     pub stuck_after: Duration,
     /// Lanes of a warp of the CPU device.
@@ -212,6 +231,7 @@ impl Default for EngineConfig {
             variant: Variant::Balanced,
             policy: Policy::PinnedShare,
             chunk_edges: None,
+            transport: TransportConfig::default(),
             // A page from a slow network file may take seconds.
             stuck_after: Duration::from_secs(60),
             warp_lanes: WarpLanes::One,

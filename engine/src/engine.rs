@@ -10,7 +10,7 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
-use crate::config::{Access, EngineConfig, Variant};
+use crate::config::{Access, EngineConfig, PageSize, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
@@ -20,6 +20,7 @@ use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
+use crate::transport::{self, NicCounts, NicStats, Transport};
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
@@ -34,8 +35,9 @@ impl Engine {
     /// An engine with these settings; starts the threads of the CPU device, or takes up the GPU.
     ///
     /// # Errors
-    /// [`Error::Threads`], [`Error::StartThreads`]; [`Error::NoDriver`], [`Error::NoGpu`], [`Error::Cuda`].
+    /// [`Error::QueueSetting`], [`Error::NoTransport`]; [`Error::Threads`], [`Error::StartThreads`]; [`Error::NoDriver`], [`Error::NoGpu`], [`Error::Cuda`].
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
+        config.transport.check()?;
         let device = Device::new(&config)?;
         let error = Arc::new(ErrorSlot::new(&device)?);
         Ok(Self { config, device, error, running: Arc::default() })
@@ -110,7 +112,10 @@ enum RowOffsets {
 /// there for the next, until [`evict_all`](PreparedGraph::evict_all).
 #[derive(Debug)]
 pub struct PreparedGraph {
-    // Pinned arrays first: they are let go before the graph whose memory they name.
+    // First of all: whatever moves pages ends before their memory goes.
+    transport: Option<Box<dyn Transport>>,
+    nics: Vec<NicCounts>,
+    // Pinned arrays then: they are let go before the graph whose memory they name.
     edges: Edges,
     row_offsets: RowOffsets,
     pub(crate) graph: BalancedCsr,
@@ -155,7 +160,7 @@ impl PreparedGraph {
                 PinnedArray::new(&device, "weights", host_weights)?,
             ))
         };
-        let edges = match (plan.access, &device) {
+        let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
                 let (columns, weights) = pinned()?;
                 Edges::InPlace { columns, weights }
@@ -188,6 +193,21 @@ impl PreparedGraph {
                 weights: DeviceArray::copied(&device, "weights", host_weights)?,
             },
         };
+        let transport = match &mut edges {
+            Edges::Paged { columns, weights, table } => {
+                let (frames, frames_bytes) = table.frames();
+                let mut memory = transport::Memory::new(frames, frames_bytes);
+                let first_page = column_pages(csr, plan.page_size);
+                memory.add_array(0, columns.address(), host_columns.len() as u64);
+                memory.add_array(first_page, weights.address(), host_weights.len() as u64);
+                let opened = transport::open(&device, &config.transport, &memory)?;
+                if let Some(transport) = &opened {
+                    table.ask_nics(&device, transport.queues_address())?;
+                }
+                opened
+            }
+            _ => None,
+        };
         let row_offsets = match plan.access {
             Access::ZeroCopy if device.is_cpu() => {
                 let bytes = bytemuck::cast_slice(csr.row_offsets());
@@ -206,6 +226,8 @@ impl PreparedGraph {
         let segments = if with_queues { graph.num_segments() } else { 0 };
         let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
+            transport,
+            nics: Vec::new(),
             edges,
             row_offsets,
             segment_first_vertex: match balanced {
@@ -304,7 +326,7 @@ impl PreparedGraph {
             weights: ArrayView {
                 address: weights_at,
                 size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
-                first_page: column_bytes.div_ceil(self.plan.page_size.bytes()),
+                first_page: column_pages(csr, self.plan.page_size),
             },
             ..GraphView::default()
         };
@@ -370,11 +392,20 @@ impl PreparedGraph {
         let num_items = traversal.graph.num_vertices + traversal.graph.num_edges;
         let running = Arc::clone(&self.running);
         let one_at_a_time = running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(transport) = &mut self.transport {
+            transport.begin()?;
+        }
         // SAFETY: the addresses in `args` are those of arrays that `self` owns or keeps alive, of the lengths that the
         // plan and `Csr` guarantee (row offsets were checked when the `Csr` was made); `&mut self` keeps everyone else
         // away until the launch returns, and the error slot is all atomics.
-        unsafe { self.device.launch(args, self.plan.num_warps, num_items)? };
-        let outcome = self.error.take(self.csr().num_vertices());
+        let launched = unsafe { self.device.launch(args, self.plan.num_warps, num_items) };
+        let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
+        if let Some(transport) = &mut self.transport {
+            match transport.end(outcome.is_ok()) {
+                Ok(counts) => self.add_nic_counts(counts),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
         drop(one_at_a_time);
         if let Err(error) = outcome {
             // Entries may say `faulting` and references may be left: nothing of it may reach the next run.
@@ -387,6 +418,19 @@ impl PreparedGraph {
         Ok((end, steps))
     }
 
+    fn add_nic_counts(&mut self, counts: Vec<NicCounts>) {
+        if self.nics.is_empty() {
+            self.nics = counts;
+        } else {
+            self.nics.iter_mut().zip(&counts).for_each(|(sum, counts)| sum.add(counts));
+        }
+    }
+
+    /// What each NIC did since the last time this was asked; empty with transport `direct`.
+    pub fn take_nic_stats(&mut self) -> Vec<NicStats> {
+        std::mem::take(&mut self.nics).iter().map(NicCounts::stats).collect()
+    }
+
     #[cfg(test)]
     pub(crate) fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.edges {
@@ -394,6 +438,11 @@ impl PreparedGraph {
             _ => None,
         }
     }
+}
+
+/// Pages that the column indices make; the weights' come after them.
+fn column_pages(csr: &Csr, page_size: PageSize) -> u64 {
+    (csr.num_edges() * size_of::<VertexId>() as u64).div_ceil(page_size.bytes())
 }
 
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.

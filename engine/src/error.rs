@@ -4,6 +4,8 @@ use bytesize::ByteSize;
 use cudarc::driver::DriverError;
 use thiserror::Error;
 
+use crate::transport::mlx5::Syndrome;
+
 /// An invariant of [`Csr`](crate::graph::Csr) or [`BalancedCsr`](crate::graph::BalancedCsr) that does not hold.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -82,6 +84,18 @@ pub enum Error {
     AccessNeedsGpu { access: &'static str },
     #[error("cannot start the threads of the CPU device")]
     StartThreads(#[source] rayon::ThreadPoolBuildError),
+    #[error("{given} {what} are not possible, use {allowed}")]
+    QueueSetting { what: &'static str, given: u32, allowed: &'static str },
+    #[error(
+        "transport {transport} moves pages, and {access} access has none: use paged access, or transport direct"
+    )]
+    TransportWithoutPages { transport: &'static str, access: &'static str },
+    #[error("transport {transport} is not part of this build")]
+    NoTransport { transport: &'static str },
+    #[error("cannot start the thread of a NIC")]
+    StartNicThread(#[source] std::io::Error),
+    #[error("the thread of a NIC is gone")]
+    NicThreadGone,
     #[error("cannot allocate {} of {what}", ByteSize::b(*bytes))]
     OutOfMemory { what: &'static str, bytes: u64 },
     #[error(
@@ -124,6 +138,21 @@ pub enum Error {
     Interrupted,
 }
 
+/// Where a request was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePlace {
+    /// The NIC, from 0.
+    pub nic: u32,
+    /// The queue pair of that NIC, from 0.
+    pub queue_pair: u32,
+}
+
+impl std::fmt::Display for QueuePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "queue pair {} of NIC {}", self.queue_pair, self.nic)
+    }
+}
+
 /// The first failure that a kernel met, as its error slot recorded it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
@@ -133,6 +162,12 @@ pub enum PagingError {
     StuckFault { page: u64, waited_ms: u64 },
     #[error("no frame became free for page {page} within {waited_ms} ms")]
     NoFreeFrame { page: u64, waited_ms: u64 },
+    #[error("page {page} did not arrive in frame {frame}: {place} has not answered")]
+    StuckRequest { page: u64, frame: u64, place: QueuePlace },
+    #[error("page {page} did not arrive in frame {frame}: {place} says {syndrome}")]
+    FailedRequest { page: u64, frame: u64, place: QueuePlace, syndrome: Syndrome },
+    #[error("page {page} cannot come: all {num_nics} NICs are lost")]
+    NicsLost { page: u64, num_nics: u64 },
     #[error("element {index} is out of range, the array has {len} (0 to n - 1)")]
     ElementOutOfRange { index: u64, len: u64 },
     #[error(

@@ -49,14 +49,15 @@ mod paging;
 mod plan;
 pub mod reference;
 mod stats;
+#[expect(unsafe_code, reason = "moves the bytes of requests, shares queues with kernels")]
 pub mod transport;
 pub mod verify;
 
 pub use algorithm::{BfsOptions, BfsResult, ComponentsResult, SsspOptions, SsspResult};
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
-pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, Variant};
+pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, TransportKind, Variant};
 pub use engine::{Engine, PreparedGraph};
-pub use error::{Error, GraphError, PagingError};
+pub use error::{Error, GraphError, PagingError, QueuePlace};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};
 #[doc(hidden)]
 pub use gpuvm_kernels::cpu_device::WarpLanes;
@@ -67,3 +68,4 @@ pub use own_kernel::{
 };
 pub use plan::{MemoryPlan, PlanItem, Workload};
 pub use stats::{Direction, PagingStats, RunStats, Scan, StepStats};
+pub use transport::{NicStats, Percentiles, RnicModel, TransportConfig};

@@ -130,7 +130,8 @@ impl MemoryPlan {
         // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
         let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
         let least_frames = (frames_per_warp * u64::from(device.warps_at_a_time())).min(num_pages);
-        let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes;
+        let queue_bytes = config.transport.device_bytes();
+        let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes + queue_bytes;
         let least_bytes = state_bytes + paging_bytes(least_frames);
         let resident_bytes = state_bytes + column_bytes + weights_bytes;
 
@@ -145,7 +146,14 @@ impl MemoryPlan {
             Some(access @ (Access::Managed | Access::ManagedReadMostly)) if device.is_cpu() => {
                 return Err(Error::AccessNeedsGpu { access: access.name() });
             }
+            Some(access) if access != Access::Paged && config.transport.uses_queues() => {
+                let transport = config.transport.kind.name();
+                return Err(Error::TransportWithoutPages { transport, access: access.name() });
+            }
             Some(access) => (access, "as asked".to_owned()),
+            None if config.transport.uses_queues() => {
+                (Access::Paged, format!("transport {} moves pages", config.transport.kind))
+            }
             None if config.gpu_mem.is_none() && device.is_cpu() => {
                 (Access::ZeroCopy, "the CPU device reads the graph in place, no budget was given".to_owned())
             }
@@ -173,7 +181,7 @@ impl MemoryPlan {
         }
         match access {
             Access::Paged => {
-                let for_frames = budget_bytes - state_bytes - num_pages * 8 - 8;
+                let for_frames = budget_bytes - state_bytes - num_pages * 8 - 8 - queue_bytes;
                 num_frames =
                     (for_frames / (page_bytes + 8)).clamp(least_frames, num_pages).min(u32::MAX.into());
                 if num_frames < num_pages {
@@ -191,6 +199,9 @@ impl MemoryPlan {
                 }
                 state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
                 state.push(PlanItem { name: "frame owners", bytes: num_frames * 8 + 8 });
+                if queue_bytes > 0 {
+                    state.push(PlanItem { name: "queues", bytes: queue_bytes });
+                }
                 state.push(PlanItem { name: "page frames", bytes: num_frames * page_bytes });
             }
             Access::Resident | Access::Managed | Access::ManagedReadMostly => {

@@ -2,6 +2,15 @@
 #pragma once
 
 #include "frame_pool.cuh"
+// A GPU has kernels of its own for queues, since their code costs registers that the others need. The CPU device has one
+// text for both.
+#if !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
+#define GPUVM_ASKS_NICS(table) ((table).flags & kPageTableQueues)
+#include "queue_pair.cuh"
+#elif defined(GPUVM_QUEUES)
+#define GPUVM_ASKS_NICS(table) true
+#include "queue_pair.cuh"
+#endif
 
 GPUVM_NAMESPACE_BEGIN
 
@@ -63,7 +72,16 @@ GPUVM_DEVICE_LOOP const u8* serve_miss(Warp& warp, const Paging& paging, const A
     const u64 at = (page - array.first_page) << paging.table.page_shift;
     const u64 page_bytes = u64(1) << paging.table.page_shift;
     const u64 size_bytes = array.size_bytes - at < page_bytes ? array.size_bytes - at : page_bytes;
-    fetch_page(warp, bytes, pointer<const u8>(array.address) + at, size_bytes);
+#ifdef GPUVM_ASKS_NICS
+    if (GPUVM_ASKS_NICS(paging.table)) {
+      u64 moved = 0;
+      if (warp.leads())
+        moved = move_page(warp, paging.table, paging.pool, paging.error, paging.stuck_after_ns, kOpcodeRdmaRead, page,
+                          frame, size_bytes);
+      if (warp.broadcast(moved) == 0) return nullptr;
+    } else
+#endif
+      fetch_page(warp, bytes, pointer<const u8>(array.address) + at, size_bytes);
     warp.sync();  // orders the stores of all lanes before the leader's release
     if (warp.leads()) {
       warp.stats.bytes_in += size_bytes;

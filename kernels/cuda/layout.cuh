@@ -49,6 +49,8 @@ constexpr u64 kPageReferenceMask = u64(0xFFFFFF) << 32;
 constexpr u64 kPageFrameMask = 0xFFFFFFFF;
 
 constexpr u64 kPageTableEvicts = 1;
+constexpr u64 kPageTableQueues = 2;
+constexpr u64 kMaxRegions = 4;
 constexpr u64 kEvictionFifo = 0;
 constexpr u64 kEvictionClock = 1;
 constexpr u64 kNoPage = ~u64(0);
@@ -58,6 +60,12 @@ constexpr u64 kErrorNoFreeFrame = 2;
 constexpr u64 kErrorColumnOutOfRange = 3;
 constexpr u64 kErrorCancelled = 4;
 constexpr u64 kErrorElementOutOfRange = 5;
+constexpr u64 kErrorStuckRequest = 6;
+constexpr u64 kErrorFailedRequest = 7;
+constexpr u64 kErrorNicsLost = 8;
+constexpr u64 kRequestFrameShift = 32;
+constexpr u64 kRequestPairShift = 16;
+constexpr u64 kRequestNicShift = 8;
 
 constexpr u64 kWeightUnit = 0;
 constexpr u64 kWeightHash = 1;
@@ -108,6 +116,12 @@ struct FramePoolView {
   u32 reserved;
 };
 
+struct FrameRing {
+  u64 hand;
+  u64 reserved[15];
+  u64 queues;
+};
+
 struct ArrayView {
   u64 address;
   u64 size_bytes;
@@ -155,6 +169,48 @@ struct FrontierView {
 struct SharedCounter {
   u64 value;
   u64 reserved[15];
+};
+
+struct QueuePair {
+  u64 send_queue;
+  u64 completion_queue;
+  u64 doorbell_record;
+  u64 doorbell;
+  u64 slots;
+  u32 number;
+  u32 send_shift;
+  u32 completion_shift;
+  u32 reserved_word;
+  u64 reserved[9];
+  SharedCounter posted;
+  SharedCounter written;
+  SharedCounter rung;
+  SharedCounter holder;
+  SharedCounter doorbells;
+};
+
+struct RemoteRegion {
+  u64 first_page;
+  u64 address;
+  u64 size_bytes;
+};
+
+struct NicView {
+  u32 local_key;
+  u32 lost;
+  u32 remote_keys[4];
+};
+
+struct QueueSet {
+  u64 pairs;
+  u64 nics;
+  u64 frames;
+  u64 frames_bytes;
+  RemoteRegion regions[4];
+  u32 num_regions;
+  u32 num_nics;
+  u32 pairs_per_nic;
+  u32 fault_batch;
 };
 
 struct StepCounters {

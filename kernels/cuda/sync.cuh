@@ -136,6 +136,28 @@ GPUVM_DEVICE void pause_shortly(u32 round) {
   if (round >= 16) __nanosleep(64);
 }
 
+// What a NIC sees or has written: at system scope, for the NIC may be anywhere.
+GPUVM_DEVICE void store_release(u64* p, u64 value) {
+  asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
+GPUVM_DEVICE u32 load_relaxed_system(const u32* p) {
+  u32 value;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+GPUVM_DEVICE u32 load_acquire_system(const u32* p) {
+  u32 value;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+  return value;
+}
+GPUVM_DEVICE void store_release_system(u32* p, u32 value) {
+  asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(p), "r"(value) : "memory");
+}
+GPUVM_DEVICE void store_release_system(u64* p, u64 value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
+
+GPUVM_DEVICE u32 swap_bytes(u32 value) { return __byte_perm(value, 0, 0x0123); }
 GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return __popc(bits); }
@@ -198,6 +220,13 @@ GPUVM_DEVICE u64 now_ns() {
 GPUVM_DEVICE void pause(u32) { sched_yield(); }
 GPUVM_DEVICE void pause_shortly(u32) { sched_yield(); }
 
+GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE u32 load_relaxed_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+GPUVM_DEVICE u32 load_acquire_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+GPUVM_DEVICE void store_release_system(u32* p, u32 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
+GPUVM_DEVICE void store_release_system(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
+
+GPUVM_DEVICE u32 swap_bytes(u32 value) { return __builtin_bswap32(value); }
 GPUVM_DEVICE u64 bits_of(f64 value) {
   u64 bits;
   __builtin_memcpy(&bits, &value, sizeof bits);

@@ -3,8 +3,8 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, PagedSliceView, PagingCounters, PullArgs, SharedCounter, SsspArgs,
-    SsspParentsArgs, Step, StepCounters, StepRecord,
+    BfsArgs, ComponentsArgs, LoopState, NicView, PagedSliceView, PagingCounters, PullArgs, QueuePair,
+    QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -118,4 +118,16 @@ macro_rules! plain_words {
         unsafe impl bytemuck::Pod for $name {}
     )*};
 }
-plain_words!(SharedCounter, StepCounters, Step, LoopState, StepRecord, PagingCounters, PagedSliceView);
+plain_words!(
+    SharedCounter,
+    StepCounters,
+    Step,
+    LoopState,
+    StepRecord,
+    PagingCounters,
+    PagedSliceView,
+    QueuePair,
+    RemoteRegion,
+    NicView,
+    QueueSet
+);

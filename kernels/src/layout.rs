@@ -73,6 +73,10 @@ shared_constants! {
     /// [`PageTableView::flags`]: frames are fewer than pages, so pages are evicted and references counted. Without
     /// it page p lives in frame p for good.
     PAGE_TABLE_EVICTS = 1;
+    /// [`PageTableView::flags`]: NICs move the pages. [`FramePoolView::hand`] is then the first word of a [`FrameRing`].
+    PAGE_TABLE_QUEUES = 2;
+    /// Arrays that NICs read at most.
+    MAX_REGIONS = 4;
     /// [`FramePoolView::policy`]: the frame filled longest ago goes first, as in the paper.
     EVICTION_FIFO = 0;
     /// [`FramePoolView::policy`]: the same, but a page hit since the hand passed last is spared once.
@@ -90,6 +94,19 @@ shared_constants! {
     ERROR_CANCELLED = 4;
     /// [`ErrorSlot::code`]: an embedder's kernel asked for elements that its array does not have.
     ERROR_ELEMENT_OUT_OF_RANGE = 5;
+    /// [`ErrorSlot::code`]: a request to a NIC was not answered. Its `detail` is packed as [`REQUEST_FRAME_SHIFT`] says.
+    ERROR_STUCK_REQUEST = 6;
+    /// [`ErrorSlot::code`]: a NIC answered a request with an error. Its `detail` is packed in the same way.
+    ERROR_FAILED_REQUEST = 7;
+    /// [`ErrorSlot::code`]: no NIC is left to ask.
+    ERROR_NICS_LOST = 8;
+    /// [`ErrorSlot::detail`] of a request: the frame from here on, below it 16 bits for the queue pair of the NIC, 8 for the
+    /// NIC and 8 for the syndrome.
+    REQUEST_FRAME_SHIFT = 32;
+    /// [`ErrorSlot::detail`] of a request: the queue pair.
+    REQUEST_PAIR_SHIFT = 16;
+    /// [`ErrorSlot::detail`] of a request: the NIC.
+    REQUEST_NIC_SHIFT = 8;
 
     /// [`GraphView::weight_type`]: every weight is 1.
     WEIGHT_UNIT = 0;
@@ -172,7 +189,7 @@ shared_struct! {
         frames: u64,
         /// Address of a `u64` a frame: the page in it, or `NO_PAGE`. A hint: the page entry has the last word.
         owners: u64,
-        /// Address of the ring's hand, a `u64` that counts claims.
+        /// Address of the ring's hand, a `u64` that counts claims; of a [`FrameRing`] with `PAGE_TABLE_QUEUES`.
         hand: u64,
         /// Number of frames.
         num_frames: u32,
@@ -182,6 +199,17 @@ shared_struct! {
         policy: u32,
         /// Not used.
         reserved: u32,
+    }
+
+    /// The ring's hand, and what else a fault needs if NICs move the pages. Here, since the arguments of kernels that move
+    /// pages themselves stay what they are.
+    FrameRing {
+        /// Counts claims.
+        hand: u64,
+        /// Not used.
+        reserved: [u64; 15],
+        /// Address of the [`QueueSet`].
+        queues: u64,
     }
 
     /// An array in host memory, read through pages; or, when not paged, its elements wherever they are.
@@ -270,6 +298,84 @@ shared_struct! {
         value: u64,
         /// Not used.
         reserved: [u64; 15],
+    }
+
+    /// A queue pair of a NIC: a ring of 64-byte requests, one of 64-byte completions, and the doorbell. What of it the
+    /// device alone uses is in the counters behind.
+    QueuePair {
+        /// Address of the send queue.
+        send_queue: u64,
+        /// Address of the completion queue.
+        completion_queue: u64,
+        /// Address of two `u32` in network byte order; the second says how many requests were ever rung.
+        doorbell_record: u64,
+        /// Address of the doorbell, 8 bytes.
+        doorbell: u64,
+        /// Address of a `u64` an entry of the send queue: 2r while it is free for the request of round r, 2r + 1 while that
+        /// is in it.
+        slots: u64,
+        /// Its number, 24 bits.
+        number: u32,
+        /// Binary logarithm of the entries of the send queue.
+        send_shift: u32,
+        /// Binary logarithm of the entries of the completion queue, which are no fewer.
+        completion_shift: u32,
+        /// Not used.
+        reserved_word: u32,
+        /// Not used.
+        reserved: [u64; 9],
+        /// Post number: how many requests were given a place.
+        posted: SharedCounter,
+        /// How many of them are written: tells when a batch is full.
+        written: SharedCounter,
+        /// How many of them the NIC has been told of. Changed by the holder of the queue.
+        rung: SharedCounter,
+        /// 1 while a warp holds the queue and rings.
+        holder: SharedCounter,
+        /// How often it was rung. Changed by the holder of the queue.
+        doorbells: SharedCounter,
+    }
+
+    /// An array as NICs reach it.
+    RemoteRegion {
+        /// The page that holds its first element.
+        first_page: u64,
+        /// Its address for NICs.
+        address: u64,
+        /// Its bytes.
+        size_bytes: u64,
+    }
+
+    /// What a NIC calls the memory that it may use.
+    NicView {
+        /// Key of the frames.
+        local_key: u32,
+        /// Set when the NIC is gone: it takes no more requests, and those that it had come back as flushed.
+        lost: u32,
+        /// Keys of the arrays.
+        remote_keys: [u32; 4],
+    }
+
+    /// All queue pairs of all NICs.
+    QueueSet {
+        /// Address of the [`QueuePair`]s, NIC after NIC.
+        pairs: u64,
+        /// Address of a [`NicView`] a NIC.
+        nics: u64,
+        /// Address of the frames for NICs.
+        frames: u64,
+        /// Bytes of the frames.
+        frames_bytes: u64,
+        /// The arrays, in the order of their pages.
+        regions: [RemoteRegion; 4],
+        /// Number of them.
+        num_regions: u32,
+        /// Number of NICs. Page p is for NIC p mod this.
+        num_nics: u32,
+        /// Queue pairs of a NIC. Warp w uses number w mod this.
+        pairs_per_nic: u32,
+        /// Requests behind one doorbell.
+        fault_batch: u32,
     }
 
     /// What all warps of a grid add to in one step.

@@ -55,6 +55,7 @@ macro_rules! headers {
 pub const HEADERS: &[(&str, &str)] = headers![
     "gpuvm.cuh",
     "fault.cuh",
+    "queue_pair.cuh",
     "frame_pool.cuh",
     "page_table.cuh",
     "warp.cuh",

@@ -409,6 +409,11 @@ impl PinnedBytes {
     pub fn address(&self) -> u64 {
         self.address
     }
+
+    /// Where this process finds it.
+    pub fn host(&self) -> *mut u8 {
+        self.host.cast()
+    }
 }
 
 impl Drop for PinnedBytes {

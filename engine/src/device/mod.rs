@@ -6,6 +6,7 @@ mod cuda;
 mod cuda_facts;
 mod cuda_kernel;
 mod nvrtc;
+mod shared;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::error::Error;
 pub(crate) use cpu::CpuDevice;
 pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
 pub(crate) use cuda_kernel::{CudaKernel, Parameter};
+pub(crate) use shared::{Mover, SharedBytes, StreamWriter};
 
 /// A device and what is needed to use it.
 #[derive(Clone, Debug)]

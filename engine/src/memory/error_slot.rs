@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use gpuvm_kernels::layout;
 
 use crate::device::{CudaMemory, Device};
-use crate::error::{Error, PagingError};
+use crate::error::{Error, PagingError, QueuePlace};
+use crate::transport::mlx5::Syndrome;
 
 /// Where kernels record their first failure and the host asks them to stop.
 #[derive(Debug)]
@@ -91,11 +92,29 @@ impl ErrorSlot {
             layout::ERROR_NO_FREE_FRAME => {
                 PagingError::NoFreeFrame { page: subject, waited_ms: detail }.into()
             }
+            layout::ERROR_STUCK_REQUEST => {
+                let (frame, place) = (detail >> layout::REQUEST_FRAME_SHIFT, place_of(detail));
+                PagingError::StuckRequest { page: subject, frame, place }.into()
+            }
+            layout::ERROR_FAILED_REQUEST => {
+                let (frame, place) = (detail >> layout::REQUEST_FRAME_SHIFT, place_of(detail));
+                let syndrome = Syndrome(detail as u8);
+                PagingError::FailedRequest { page: subject, frame, place, syndrome }.into()
+            }
+            layout::ERROR_NICS_LOST => PagingError::NicsLost { page: subject, num_nics: detail }.into(),
             layout::ERROR_ELEMENT_OUT_OF_RANGE => {
                 PagingError::ElementOutOfRange { index: subject, len: detail }.into()
             }
             _ => PagingError::ColumnOutOfRange { edge: subject, column: detail, num_vertices }.into(),
         })
+    }
+}
+
+/// Where a request was posted, as the detail of its failure packs it.
+fn place_of(detail: u64) -> QueuePlace {
+    QueuePlace {
+        nic: u32::from((detail >> layout::REQUEST_NIC_SHIFT) as u8),
+        queue_pair: u32::from((detail >> layout::REQUEST_PAIR_SHIFT) as u16),
     }
 }
 

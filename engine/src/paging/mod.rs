@@ -2,7 +2,8 @@
 //! `frame_pool.cuh` work on. While a kernel runs the host does nothing here: the fault path is the device's alone.
 
 use gpuvm_kernels::layout::{
-    EVICTION_CLOCK, EVICTION_FIFO, FramePoolView, NO_PAGE, PAGE_TABLE_EVICTS, PageTableView,
+    EVICTION_CLOCK, EVICTION_FIFO, FramePoolView, FrameRing, NO_PAGE, PAGE_TABLE_EVICTS, PAGE_TABLE_QUEUES,
+    PageTableView,
 };
 
 use crate::config::{PageSize, Policy};
@@ -21,8 +22,14 @@ pub(crate) struct PageTable {
     num_pinned: u32,
     page_shift: u32,
     evicts: bool,
+    asks_nics: bool,
     policy: Policy,
 }
+
+/// Words of a [`FrameRing`]: the first is the hand.
+const FRAME_RING_WORDS: u64 = (size_of::<FrameRing>() / size_of::<u64>()) as u64;
+/// Which of them is the address of the queues.
+const QUEUES_AT: usize = std::mem::offset_of!(FrameRing, queues) / size_of::<u64>();
 
 impl PageTable {
     /// A table of `num_pages` pages with `num_frames` frames; fewer frames than pages make it evict. The first `num_pinned`
@@ -45,10 +52,24 @@ impl PageTable {
             num_pinned,
             page_shift: page_size.shift(),
             evicts: frames < num_pages,
+            asks_nics: false,
             policy,
         };
         table.reset()?;
         Ok(table)
+    }
+
+    /// From now on faults ask NICs, through the queues at this address.
+    pub fn ask_nics(&mut self, device: &Device, queues_address: u64) -> Result<(), Error> {
+        self.hand = DeviceArray::zeroed(device, "frame hand", FRAME_RING_WORDS)?;
+        self.hand.write(QUEUES_AT, &[queues_address])?;
+        self.asks_nics = true;
+        Ok(())
+    }
+
+    /// Address of the frames, and their bytes.
+    pub fn frames(&self) -> (u64, u64) {
+        (self.frames.address(), self.frames.len() as u64)
     }
 
     /// Makes every page absent: the state of a new table, for cold runs and after a run that failed half way.
@@ -56,13 +77,14 @@ impl PageTable {
         const { assert!(NO_PAGE == u64::MAX) };
         self.entries.fill(0)?;
         self.owners.fill(0xFF)?;
-        self.hand.fill(0)
+        self.hand.write(0, &[0])
     }
 
     pub fn table_view(&self) -> PageTableView {
         PageTableView {
             entries: self.entries.address(),
-            flags: if self.evicts { PAGE_TABLE_EVICTS as u32 } else { 0 },
+            flags: (if self.evicts { PAGE_TABLE_EVICTS } else { 0 }
+                | if self.asks_nics { PAGE_TABLE_QUEUES } else { 0 }) as u32,
             page_shift: self.page_shift,
         }
     }

@@ -1,3 +1,79 @@
-//! Who moves a page that is not resident: the formats that NICs and kernels share.
+//! Who moves a page that is not resident. `direct`: the warp that wants it, and then nothing of this is used. The others:
+//! NICs, which kernels ask through queue pairs that both sides see (`kernels/cuda/queue_pair.cuh`), in the format of
+//! ConnectX NICs ([`mlx5`]).
+//!
+//! A [`Transport`] owns the queues and has them served while a kernel runs. Where host threads drive the NICs ([`served`]),
+//! all that a new kind of NIC needs is [`nic::Nic`].
 
+mod faults;
+mod host;
 pub mod mlx5;
+pub(crate) mod nic;
+pub(crate) mod queues;
+mod serve;
+mod served;
+mod settings;
+mod stats;
+
+use std::fmt::Debug;
+
+pub use settings::{FaultInjection, RnicModel, TransportConfig};
+pub use stats::{NicStats, Percentiles};
+
+pub(crate) use queues::Memory;
+pub(crate) use stats::NicCounts;
+
+use crate::config::TransportKind;
+use crate::device::Device;
+use crate::error::Error;
+
+/// What moves pages for the kernels of one graph, through queues.
+pub(crate) trait Transport: Debug + Send + Sync {
+    /// Address of the [`QueueSet`](gpuvm_kernels::layout::QueueSet) that kernels use.
+    fn queues_address(&self) -> u64;
+
+    /// Called before a kernel: from here on requests are served.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Called after the kernel: waits for requests that are under way, and says what each NIC did. After a kernel that did
+    /// not succeed the queues start anew.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    fn end(&mut self, succeeded: bool) -> Result<Vec<NicCounts>, Error>;
+}
+
+/// Whether this build has the transport.
+pub(crate) fn is_built(kind: TransportKind) -> bool {
+    matches!(kind, TransportKind::Direct | TransportKind::Host)
+}
+
+/// NICs that a transport has, before it is opened.
+pub(crate) fn num_nics(config: &TransportConfig) -> u32 {
+    match config.kind {
+        TransportKind::Direct => 0,
+        _ => config.rnics,
+    }
+}
+
+/// The transport that `config` names, for pages of `memory`; `None` for `direct`. The caller keeps the memory in place as
+/// long as the transport.
+///
+/// # Errors
+/// [`Error::NoTransport`]; those of the transport.
+pub(crate) fn open(
+    device: &Device,
+    config: &TransportConfig,
+    memory: &Memory,
+) -> Result<Option<Box<dyn Transport>>, Error> {
+    Ok(match config.kind {
+        TransportKind::Direct => None,
+        TransportKind::Host => Some(Box::new(host::open(device, config, memory)?)),
+        TransportKind::Device | TransportKind::Rdma | TransportKind::Mlx5 => {
+            return Err(Error::NoTransport { transport: config.kind.name() });
+        }
+    })
+}
