@@ -54,7 +54,8 @@ fn head_line(bytes: &[u8]) -> usize {
 
 /// The numbers of the first line.
 fn head(bytes: &[u8], line: usize) -> Option<Vec<u64>> {
-    let words = lines::words(lines::line_at(bytes, line), None);
+    let text = lines::line_at(bytes, line);
+    let words: Vec<&[u8]> = text.split(|&b| is_blank(b)).filter(|word| !word.is_empty()).collect();
     let numbers: Option<Vec<u64>> = words
         .iter()
         .map(|word| match unsigned(word, 0) {
