@@ -43,7 +43,7 @@ const ALGORITHMS: [(&str, Workload, RunAlgorithm); 3] = [
     }),
 ];
 
-const NOTHING: Workload = Workload { bfs: false, connected_components: false, sssp: false, parents: false };
+const NOTHING: Workload = Workload::NONE;
 
 /// Median over the sources, after one run that does not count.
 fn median(

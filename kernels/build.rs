@@ -11,9 +11,11 @@ mod layout;
 
 fn main() {
     println!("cargo:rerun-if-changed=cuda");
+    println!("cargo:rerun-if-changed=ptx");
     println!("cargo:rerun-if-changed=src/layout.rs");
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out_dir.join("layout_asserts.cuh"), layout_asserts()).expect("OUT_DIR can be written");
+    fs::write(out_dir.join("ptx.rs"), ptx_modules()).expect("OUT_DIR can be written");
 
     compile_cpu_device(&out_dir, 1);
     if env::var_os("CARGO_FEATURE_EMULATED_WARPS").is_some() {
@@ -36,6 +38,21 @@ fn compile_cpu_device(out_dir: &PathBuf, lanes: u32) {
         .warnings(true)
         .extra_warnings(true)
         .compile(&format!("gpuvm_cpu_device_{lanes}"));
+}
+
+/// The modules under `ptx/`, an array of names and bytes.
+fn ptx_modules() -> String {
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("ptx");
+    let files = fs::read_dir(&folder).expect("the modules are committed").flatten();
+    let mut names: Vec<String> = files
+        .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".ptx.gz")?.to_owned()))
+        .collect();
+    names.sort();
+    let row = |name: &String| {
+        let path = folder.join(format!("{name}.ptx.gz"));
+        format!("({name:?}, include_bytes!({:?}).as_slice()),", path.to_str().expect("a path of UTF-8"))
+    };
+    format!("&[{}]", names.iter().map(row).collect::<String>())
 }
 
 /// `static_assert`s of every shared struct's size, alignment and fields, and of every shared constant.

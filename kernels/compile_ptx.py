@@ -18,7 +18,7 @@ import sys
 KERNELS = pathlib.Path(__file__).parent
 CUDA = KERNELS / "cuda"
 PTX = KERNELS / "ptx"
-MODULES = ["bfs", "components", "pull"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
+MODULES = ["bfs", "components", "page_rank", "pull"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
 # The oldest GPUs whose atomics have orders and scopes.
 OPTIONS = ["--gpu-architecture=compute_70", "--std=c++17", "-default-device"]
 

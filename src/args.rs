@@ -40,6 +40,13 @@ pub enum Command {
     #[command(after_long_help = "Example: the component of each vertex, edges read in place\n  \
         gpuvm-graph cc --graph karate.mtx --access zero-copy --output components.csv")]
     Cc(CcArgs),
+    /// PageRank: every vertex's share of a walk along edges
+    #[command(
+        name = "pagerank",
+        after_long_help = "Example: ranks that change by no more than 10^-9 in a pass, as a NumPy array\n  \
+        gpuvm-graph pagerank --graph karate.mtx --tolerance 1e-9 --iterations 200 --output ranks.npy"
+    )]
+    PageRank(PageRankArgs),
     /// Single-source shortest paths: distances, and parents
     #[command(after_long_help = "Example: the mean of 16 drawn sources, weights computed from the ids\n  \
         gpuvm-graph sssp --graph karate.mtx --weights hash --source random:16 --json result.json")]
@@ -75,6 +82,9 @@ pub enum PlannedRun {
     Bfs(BfsArgs),
     /// Plan connected components
     Cc(CcArgs),
+    /// Plan PageRank
+    #[command(name = "pagerank")]
+    PageRank(PageRankArgs),
     /// Plan single-source shortest paths
     Sssp(SsspArgs),
 }
@@ -92,6 +102,27 @@ pub struct BfsArgs {
 
 #[derive(Debug, Args)]
 pub struct CcArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PageRankArgs {
+    /// The share of a rank that goes on along edges, from 0 to less than 1; the rest is spread over all vertices
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85, help_heading = "Ranks", allow_negative_numbers = true, value_parser = damping)]
+    pub damping: f64,
+    /// Ranks are good once a pass changes them by no more than this, all changes added up; 0: once nothing changes
+    #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, help_heading = "Ranks", allow_negative_numbers = true, value_parser = tolerance)]
+    pub tolerance: f64,
+    /// The most passes over the edges
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        help_heading = "Ranks",
+        allow_negative_numbers = true
+    )]
+    pub iterations: u64,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -449,6 +480,20 @@ fn distance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(distance) if distance.is_finite() && distance >= 0.0 => Ok(distance),
         _ => Err("not a distance, use a number of 0 or more".to_owned()),
+    }
+}
+
+fn damping(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(damping) if (0.0..1.0).contains(&damping) => Ok(damping),
+        _ => Err("no damping factor, use a number from 0 to less than 1".to_owned()),
+    }
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(tolerance) if tolerance.is_finite() && tolerance >= 0.0 => Ok(tolerance),
+        _ => Err("no tolerance, use a number of 0 or more, as in 1e-9".to_owned()),
     }
 }
 

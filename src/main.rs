@@ -61,9 +61,11 @@ fn start(arguments: Arguments) -> Result<()> {
     match command {
         Command::Bfs(args) => run(args.into(), quiet, &watch),
         Command::Cc(args) => run(args.into(), quiet, &watch),
+        Command::PageRank(args) => run(args.into(), quiet, &watch),
         Command::Sssp(args) => run(args.into(), quiet, &watch),
         Command::Plan { run: PlannedRun::Bfs(args) } => plan(args.into(), quiet, &watch),
         Command::Plan { run: PlannedRun::Cc(args) } => plan(args.into(), quiet, &watch),
+        Command::Plan { run: PlannedRun::PageRank(args) } => plan(args.into(), quiet, &watch),
         Command::Plan { run: PlannedRun::Sssp(args) } => plan(args.into(), quiet, &watch),
         Command::Convert(args) => {
             size_thread_pool(args.threads.threads.map(usize::from))?;

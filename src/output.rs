@@ -220,6 +220,7 @@ fn push_npy(draft: &mut Draft, first: bool, num_runs: usize, answer: &Answer) ->
             })
         }
         Answer::Components(result) => push_row::<_, u32>(draft, first, num_runs, &result.labels, Ok),
+        Answer::PageRank(result) => push_row::<_, f64>(draft, first, num_runs, &result.ranks, Ok),
         Answer::Sssp(result) => match &result.distances {
             Distances::Integer(distances) => {
                 push_row::<_, i64>(draft, first, num_runs, distances, |d| match d {
@@ -315,6 +316,7 @@ fn write_value(out: &mut impl Write, answer: &Answer, v: VertexId) -> io::Result
             level => write!(out, "{level}"),
         },
         Answer::Components(result) => write!(out, "{}", result.labels[v]),
+        Answer::PageRank(result) => write!(out, "{:?}", result.ranks[v]),
         Answer::Sssp(result) => match &result.distances {
             Distances::Integer(distances) if distances[v] == Distances::UNREACHED => out.write_all(b"-1"),
             Distances::Integer(distances) => write!(out, "{}", distances[v]),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PagingStats, RunStats};
+use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
 use gpuvm_loaders::LoadSummary;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -165,7 +165,7 @@ impl Display for Timings {
     }
 }
 
-/// `bfs`, `cc` and `sssp`, or without runs `plan`.
+/// `bfs`, `cc`, `pagerank` and `sssp`, or without runs `plan`.
 #[derive(Debug, Serialize)]
 pub struct RunReport {
     schema: u32,
@@ -181,6 +181,8 @@ pub struct RunReport {
     pub link_bytes_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     components: Option<Components>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page_rank: Option<Ranks>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     runs: Vec<Run>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,6 +205,58 @@ struct Components {
 struct Component {
     label: VertexId,
     vertices: u64,
+}
+
+/// What PageRank found.
+#[derive(Clone, Debug, Serialize)]
+struct Ranks {
+    iterations: u64,
+    change: f64,
+    converged: bool,
+    /// Of the largest ranks, the largest first.
+    largest: Vec<Rank>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Rank {
+    vertex: VertexId,
+    rank: f64,
+}
+
+impl Ranks {
+    /// Ranks that are shown.
+    const SHOWN: usize = 10;
+
+    fn new(found: &PageRankResult) -> Self {
+        let larger = |a: &Rank, b: &Rank| b.rank.total_cmp(&a.rank).then(a.vertex.cmp(&b.vertex));
+        let all = found.ranks.par_iter().enumerate().map(|(v, &rank)| Rank { vertex: v as VertexId, rank });
+        let largest = all
+            .fold(Vec::new, |mut largest, rank| {
+                let at = largest.partition_point(|other| larger(other, &rank).is_lt());
+                if at < Self::SHOWN {
+                    largest.insert(at, rank);
+                    largest.truncate(Self::SHOWN);
+                }
+                largest
+            })
+            .reduce(Vec::new, |mut a, b| {
+                a.extend(b);
+                a.sort_by(larger);
+                a.truncate(Self::SHOWN);
+                a
+            });
+        Self { iterations: found.iterations, change: found.change, converged: found.converged, largest }
+    }
+
+    fn describe(&self, sheet: &mut Sheet) {
+        let passes = count(self.iterations, "iteration", "iterations");
+        let state = if self.converged { "converged" } else { "not converged: try more --iterations" };
+        sheet.line("ranks", format_args!("{passes}, the last changed them by {:.3e}, {state}", self.change));
+        for (i, Rank { vertex, rank }) in self.largest.iter().enumerate() {
+            let line = format!("{rank:<12.6e} vertex {vertex}");
+            if i == 0 { sheet.line("largest", line) } else { sheet.more(line) }
+        }
+    }
 }
 
 /// One run.
@@ -254,11 +308,14 @@ impl Run {
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
             vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
-        let edges_traversed = edges_of_reached.min(stats.edges());
+        let edges_traversed = match answer {
+            Answer::PageRank(_) => stats.edges(),
+            _ => edges_of_reached.min(stats.edges()),
+        };
         let (reached, farthest) = match answer {
             Answer::Bfs(found) => (Some(found.reached), farthest(answer)),
             Answer::Sssp(found) => (Some(found.reached), farthest(answer)),
-            Answer::Components(_) => (None, None),
+            Answer::Components(_) | Answer::PageRank(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
         let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
@@ -346,6 +403,7 @@ impl RunReport {
             profile: settings.profile,
             link_bytes_per_second: None,
             components: None,
+            page_rank: None,
             runs: Vec::new(),
             mean: None,
             verified: None,
@@ -358,6 +416,9 @@ impl RunReport {
         if let Answer::Components(found) = answer {
             let largest = found.largest.map(|(label, vertices)| Component { label, vertices });
             self.components = Some(Components { count: found.num_components, largest });
+        }
+        if let Answer::PageRank(found) = answer {
+            self.page_rank = Some(Ranks::new(found));
         }
         self.runs.push(Run::new(answer, csr, target));
         if self.runs.len() > 1 {
@@ -524,6 +585,9 @@ impl Report for RunReport {
                 let vertices = count(largest.vertices, "vertex", "vertices");
                 sheet.line("largest", format_args!("{vertices}, of which {} is the smallest", largest.label));
             }
+        }
+        if let Some(ranks) = &self.page_rank {
+            ranks.describe(&mut sheet);
         }
         match (&self.mean, &self.runs[..]) {
             (Some(mean), _) => self.describe_runs(mean, &mut sheet),

@@ -1,4 +1,4 @@
-//! `bfs`, `cc`, `sssp` and `plan`: everything that can be refused is refused before the first step.
+//! `bfs`, `cc`, `pagerank`, `sssp` and `plan`: everything that can be refused is refused before the first step.
 
 use std::fmt;
 use std::path::Path;
@@ -8,8 +8,8 @@ use anyhow::{Error, Result, anyhow};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::verify::{self, BfsLimit, Difference, SsspLimit};
 use gpuvm_engine::{
-    BfsOptions, BfsResult, ComponentsResult, Distances, Engine, PreparedGraph, RunStats, SsspOptions,
-    SsspResult,
+    BfsOptions, BfsResult, ComponentsResult, Distances, Engine, PageRankOptions, PageRankResult,
+    PreparedGraph, RunStats, SsspOptions, SsspResult,
 };
 use gpuvm_loaders::{LoadedGraph, Progress};
 
@@ -24,6 +24,7 @@ use crate::settings::{Algorithm, RunSettings};
 pub enum Answer {
     Bfs(BfsResult),
     Components(ComponentsResult),
+    PageRank(PageRankResult),
     Sssp(SsspResult),
 }
 
@@ -33,6 +34,7 @@ impl Answer {
         match self {
             Self::Bfs(_) => "level",
             Self::Components(_) => "component",
+            Self::PageRank(_) => "rank",
             Self::Sssp(_) => "distance",
         }
     }
@@ -41,6 +43,7 @@ impl Answer {
         match self {
             Self::Bfs(result) => result.levels.len() as u64,
             Self::Components(result) => result.labels.len() as u64,
+            Self::PageRank(result) => result.ranks.len() as u64,
             Self::Sssp(result) => result.distances.len() as u64,
         }
     }
@@ -48,7 +51,7 @@ impl Answer {
     pub fn source(&self) -> Option<VertexId> {
         match self {
             Self::Bfs(result) => Some(result.source),
-            Self::Components(_) => None,
+            Self::Components(_) | Self::PageRank(_) => None,
             Self::Sssp(result) => Some(result.source),
         }
     }
@@ -56,7 +59,7 @@ impl Answer {
     pub fn parents(&self) -> Option<&[VertexId]> {
         match self {
             Self::Bfs(result) => result.parents.as_deref(),
-            Self::Components(_) => None,
+            Self::Components(_) | Self::PageRank(_) => None,
             Self::Sssp(result) => result.parents.as_deref(),
         }
     }
@@ -65,24 +68,26 @@ impl Answer {
         match self {
             Self::Bfs(result) => &result.stats,
             Self::Components(result) => &result.stats,
+            Self::PageRank(result) => &result.stats,
             Self::Sssp(result) => &result.stats,
         }
     }
 
-    /// Whether the run reached `v`; components reach every vertex.
+    /// Whether the run reached `v`; components and ranks reach every vertex.
     pub fn is_reached(&self, v: VertexId) -> bool {
         match self {
             Self::Bfs(result) => result.levels[v as usize] != gpuvm_engine::UNREACHED,
-            Self::Components(_) => true,
+            Self::Components(_) | Self::PageRank(_) => true,
             Self::Sssp(result) => result.distances.is_reached(v),
         }
     }
 
-    /// Level or distance of `v`, in the type of the answer; `None` if it was not reached.
+    /// Level, distance, component or rank of `v`, in the type of the answer; `None` if it was not reached.
     pub fn value(&self, v: VertexId) -> Option<verify::Distance> {
         self.is_reached(v).then(|| match self {
             Self::Bfs(result) => verify::Distance::Integer(result.levels[v as usize].into()),
             Self::Components(result) => verify::Distance::Integer(result.labels[v as usize].into()),
+            Self::PageRank(result) => verify::Distance::Real(result.ranks[v as usize]),
             Self::Sssp(result) => match &result.distances {
                 Distances::Integer(distances) => verify::Distance::Integer(distances[v as usize]),
                 Distances::Real(distances) => verify::Distance::Real(distances[v as usize]),
@@ -113,7 +118,7 @@ impl std::error::Error for WrongAnswer {}
 pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
     let Job { engine, mut output, json, csr, graph: graph_report, mut timings } = Job::open(settings, watch)?;
     let runs: Vec<Option<VertexId>> = match settings.algorithm {
-        Algorithm::ConnectedComponents => vec![None],
+        Algorithm::ConnectedComponents | Algorithm::PageRank(_) => vec![None],
         _ => settings.sources(&csr)?.into_iter().map(Some).collect(),
     };
     let target = settings.target(&csr)?;
@@ -205,7 +210,7 @@ impl Job {
     }
 }
 
-/// One run; `source` is `None` for components.
+/// One run; `source` is `None` for components and ranks.
 fn find(
     settings: &RunSettings,
     graph: &mut PreparedGraph,
@@ -219,6 +224,7 @@ fn find(
             Answer::Bfs(graph.bfs(source, &BfsOptions { depth_limit, target, parents })?)
         }
         Algorithm::ConnectedComponents => Answer::Components(graph.connected_components()?),
+        Algorithm::PageRank(options) => Answer::PageRank(graph.page_rank(&options)?),
         Algorithm::Sssp { distance_limit, delta } => {
             Answer::Sssp(graph.sssp(source, &SsspOptions { distance_limit, target, parents, delta })?)
         }
@@ -232,11 +238,13 @@ fn check(
     target: Option<VertexId>,
     answer: &Answer,
 ) -> Result<(), WrongAnswer> {
-    let (depth, distance) = match algorithm {
-        Algorithm::Bfs { depth_limit } => (depth_limit, None),
-        Algorithm::ConnectedComponents => (None, None),
-        Algorithm::Sssp { distance_limit, .. } => (None, distance_limit),
-    };
+    let (mut depth, mut distance, mut ranks) = (None, None, PageRankOptions::default());
+    match algorithm {
+        Algorithm::Bfs { depth_limit } => depth = depth_limit,
+        Algorithm::ConnectedComponents => {}
+        Algorithm::PageRank(options) => ranks = options,
+        Algorithm::Sssp { distance_limit, .. } => distance = distance_limit,
+    }
     let checked = match answer {
         Answer::Bfs(found) => verify::bfs(
             csr,
@@ -246,6 +254,10 @@ fn check(
             found.parents.as_deref(),
         ),
         Answer::Components(found) => verify::connected_components(csr, &found.labels),
+        Answer::PageRank(found) => {
+            let change = (found.iterations > 0).then_some(found.change);
+            verify::page_rank(csr, &ranks, change, &found.ranks)
+        }
         Answer::Sssp(found) => {
             let limit = SsspLimit { distance, target };
             verify::sssp(csr, found.source, limit, &found.distances, found.parents.as_deref())

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, EngineConfig, Policy, Variant, Workload};
+use gpuvm_engine::{Access, DeviceKind, EngineConfig, PageRankOptions, Policy, Variant, Workload};
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PolicyArg, RunArgs, SearchArgs,
-    SourceArg, SsspArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PageRankArgs, PolicyArg, RunArgs,
+    SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.
@@ -34,6 +34,7 @@ pub struct RunSettings {
 pub enum Algorithm {
     Bfs { depth_limit: Option<u32> },
     ConnectedComponents,
+    PageRank(PageRankOptions),
     Sssp { distance_limit: Option<f64>, delta: Option<f64> },
 }
 
@@ -43,6 +44,7 @@ impl Algorithm {
         match self {
             Self::Bfs { .. } => "bfs",
             Self::ConnectedComponents => "cc",
+            Self::PageRank(_) => "pagerank",
             Self::Sssp { .. } => "sssp",
         }
     }
@@ -80,6 +82,14 @@ impl From<CcArgs> for RunSettings {
     }
 }
 
+impl From<PageRankArgs> for RunSettings {
+    fn from(args: PageRankArgs) -> Self {
+        let PageRankArgs { damping, tolerance, iterations: max_iterations, run } = args;
+        let algorithm = Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations });
+        Self::new(algorithm, run, None, WeightRule::Ignore)
+    }
+}
+
 impl From<SsspArgs> for RunSettings {
     fn from(args: SsspArgs) -> Self {
         let algorithm = Algorithm::Sssp { distance_limit: args.depth_limit, delta: args.delta.0 };
@@ -113,6 +123,7 @@ impl RunSettings {
         Workload {
             bfs: matches!(self.algorithm, Algorithm::Bfs { .. }),
             connected_components: self.algorithm == Algorithm::ConnectedComponents,
+            page_rank: matches!(self.algorithm, Algorithm::PageRank(_)),
             sssp: matches!(self.algorithm, Algorithm::Sssp { .. }),
             parents: self.parents(),
         }
@@ -156,7 +167,13 @@ impl RunSettings {
             depth_limit: match self.algorithm {
                 Algorithm::Bfs { depth_limit } => depth_limit.map(Limit::Level),
                 Algorithm::Sssp { distance_limit, .. } => distance_limit.map(Limit::Distance),
-                Algorithm::ConnectedComponents => None,
+                Algorithm::ConnectedComponents | Algorithm::PageRank(_) => None,
+            },
+            page_rank: match self.algorithm {
+                Algorithm::PageRank(PageRankOptions { damping, tolerance, max_iterations }) => {
+                    Some(PageRankSettings { damping, tolerance, max_iterations })
+                }
+                _ => None,
             },
             delta: match self.algorithm {
                 Algorithm::Sssp { delta, .. } => {
@@ -186,7 +203,17 @@ pub struct SettingsReport {
     pub depth_limit: Option<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub page_rank: Option<PageRankSettings>,
     pub parents: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PageRankSettings {
+    pub damping: f64,
+    pub tolerance: f64,
+    #[serde(rename = "iterations")]
+    pub max_iterations: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -132,6 +132,40 @@ fn components_are_labelled_by_their_smallest_vertex_edges_taken_as_undirected() 
     assert_eq!(json["runs"][0]["edges_traversed"], 4);
 }
 
+/// The ranks of [`SMALL`] at damping 0.5: what vertices 2 and 4 hand on goes to all.
+fn small_ranks() -> [f64; 5] {
+    // In units of what every vertex gets: 3 gets 1, 4 gets 1, 0 gets 1 + 1/2, 1 gets 1 + 3/8, 2 gets 1 + 3/8 + 11/16.
+    [1.5, 1.375, 2.0625, 1.0, 1.0].map(|rank| rank / 6.9375)
+}
+
+#[test]
+fn ranks_are_told_with_iterations_and_written_and_verified() {
+    let folder = Folder::with(SMALL);
+    let line = "pagerank --graph graph.mtx --damping 0.5 --tolerance 1e-12 --verify";
+    let text = folder.done(&format!("{line} --output ranks.npy"));
+    assert_mentions(&text, &["run        pagerank", "converged", "2.972973e-1  vertex 2", "verified   yes"]);
+    let (header, bytes) = npy(&folder.path("ranks.npy"));
+    assert!(header.contains("'<f8'") && header.contains("(5,)"), "{header}");
+    let ranks = bytes.chunks_exact(8).map(|bytes| f64::from_le_bytes(bytes.try_into().expect("8 bytes")));
+    assert!(ranks.zip(small_ranks()).all(|(got, expected)| (got - expected).abs() < 1e-11));
+
+    let json = folder.json(&format!("{line} --access paged --page-size 4K"));
+    let found = &json["page_rank"];
+    assert_eq!((&found["converged"], &found["largest"][0]["vertex"]), (&true.into(), &2.into()));
+    assert!((found["largest"][0]["rank"].as_f64().expect("a number") - small_ranks()[2]).abs() < 1e-11);
+    assert_eq!((&json["settings"]["damping"], &json["settings"]["iterations"]), (&0.5.into(), &100.into()));
+    let passes = found["iterations"].as_u64().expect("a number");
+    assert_eq!(
+        (&json["runs"][0]["edges_traversed"], &json["runs"][0]["faults"]),
+        (&(4 * passes).into(), &1.into())
+    );
+
+    let text = folder.done("pagerank --graph graph.mtx --iterations 2 --verify --output ranks.csv");
+    assert_mentions(&text, &["2 iterations", "not converged", "verified   yes"]);
+    assert!(folder.read("ranks.csv").starts_with("vertex,rank\n0,0."));
+    assert_mentions(&folder.done("plan pagerank --graph graph.mtx"), &["ranks", "120"]);
+}
+
 #[test]
 fn several_sources_are_reported_each_with_their_mean() {
     let folder = Folder::with(SMALL);
@@ -263,6 +297,7 @@ fn every_field_of_json_is_documented() {
         "sssp --graph graph.mtx",
         "cc --graph graph.mtx",
         "plan cc --graph graph.mtx",
+        "pagerank --graph graph.mtx --verify",
         "info graph.mtx",
         "convert graph.mtx graph.gvg",
         "doctor",
@@ -501,6 +536,9 @@ fn options_that_make_no_sense_are_refused() {
         ("bfs --source 0", &["--graph"]),
         ("cc --graph graph.mtx --parents", &["--parents"]),
         ("cc --graph graph.mtx --source 0", &["--source"]),
+        ("pagerank --graph graph.mtx --damping 1", &["--damping", "from 0 to less than 1"]),
+        ("pagerank --graph graph.mtx --tolerance -1", &["--tolerance", "0 or more"]),
+        ("pagerank --graph graph.mtx --source 0", &["--source"]),
     ];
     for (line, words) in cases {
         assert_mentions(&folder.refused(line), words);

@@ -8,12 +8,12 @@ mod expected;
 use std::time::{Duration, Instant};
 
 use common::csr_of;
-use expected::{assert_distances, digest_labels, digest_levels};
+use expected::{assert_distances, assert_ranks, digest_labels, digest_levels};
 use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{
     Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, Frames, GpuFacts, Grid, MemoryUsage,
-    PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy, SsspOptions, Variant,
-    Workload, reference, verify,
+    PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy, SsspOptions,
+    Variant, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use proptest::prelude::*;
@@ -69,9 +69,11 @@ const VIEWS: [&str; 2] = ["directed", "undirected"];
 fn every_expected_graph_comes_out_right_under_every_access() {
     let _engine = any_engine();
     let mut total = PagingStats::default();
+    let page_ranks = expected::page_ranks();
     for graph in expected::graphs() {
         for view in VIEWS {
             let csr = graph.load(view, WeightRule::Hash);
+            let mut cpu_ranks: Option<Vec<f64>> = None;
             let with_file_weights = graph.runs(view).any(|(_, run)| !run["sssp_file"].is_null());
             let file_csr = with_file_weights.then(|| graph.load(view, WeightRule::Abs));
             for config in settings(&csr, Workload::ALL) {
@@ -95,6 +97,23 @@ fn every_expected_graph_comes_out_right_under_every_access() {
                 let labels = Value::from(digest_labels(&components.labels));
                 assert_eq!(labels, graph.json["components"]["sha256_min_label"], "{context}");
                 total += components.stats.paging();
+                let ranks = expected::ranks_of(&page_ranks, &graph, view);
+                if !ranks.is_null() {
+                    let options = PageRankOptions { tolerance: 1e-9, ..PageRankOptions::default() };
+                    let options = PageRankOptions { max_iterations: 200, ..options };
+                    let found = prepared.page_rank(&options).expect("runs");
+                    assert!(found.converged, "{context}");
+                    assert_ranks(ranks, &found.ranks, 1e-8, &context);
+                    // The CPU device gives the same bits.
+                    let on_the_cpu = cpu_ranks.get_or_insert_with(|| {
+                        let engine = Engine::new(EngineConfig::default()).expect("valid");
+                        let workload = Workload { page_rank: true, ..Workload::NONE };
+                        let mut graph = engine.prepare(csr.clone(), workload).expect("fits");
+                        graph.page_rank(&options).expect("runs").ranks
+                    });
+                    assert_eq!(*on_the_cpu, found.ranks, "{context}");
+                    total += found.stats.paging();
+                }
 
                 let Some(file_csr) = &file_csr else { continue };
                 let workload = Workload { sssp: true, parents: true, ..Workload::default() };

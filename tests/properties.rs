@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{LANES, paged, random_graph, with_least_budget};
-use gpuvm_engine::graph::Csr;
+use common::{LANES, paged, random_graph, symmetrized, with_least_budget};
+use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{
-    BfsOptions, Engine, EngineConfig, Policy, PreparedGraph, SsspOptions, Variant, Workload, reference,
-    verify,
+    BfsOptions, Engine, EngineConfig, PageRankOptions, Policy, PreparedGraph, SsspOptions, Variant, Workload,
+    reference, verify,
 };
 use proptest::prelude::*;
 
@@ -54,6 +54,35 @@ proptest! {
             verify::sssp(&csr, source, verify::SsspLimit::default(), &answer.distances, answer.parents.as_deref())
                 .expect("certified");
         });
+    }
+
+    #[test]
+    fn ranks_are_the_references_and_the_same_to_the_last_bit(
+        csr in random_graph(), threads in 1_usize..9, iterations in 1..4_u64,
+    ) {
+        let options = PageRankOptions { tolerance: 0.0, max_iterations: iterations, ..PageRankOptions::default() };
+        let expected = reference::page_rank(&csr, options.damping, iterations);
+        let bound = options.rounding_bound(csr.num_vertices(), csr.num_edges()) + 1e-13;
+        let mut first: Option<Vec<f64>> = None;
+        under_every_setting(&csr, threads, |graph, config| {
+            let answer = graph.page_rank(&options).expect("runs");
+            let difference: f64 = answer.ranks.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+            assert!(difference <= bound, "{difference} > {bound}, {config:?}");
+            assert!(answer.iterations == iterations || answer.change == 0.0, "{config:?}");
+            assert_eq!(*first.get_or_insert_with(|| answer.ranks.clone()), answer.ranks, "{config:?}");
+            verify::page_rank(&csr, &options, Some(answer.change), &answer.ranks).expect("certified");
+        });
+        // Edges handed out along rows and collected from rows carry the same.
+        let symmetric = symmetrized(&csr);
+        let directed = Csr::new(
+            symmetric.row_offsets().clone(), symmetric.column_indices().clone(), Weights::Unit, false,
+        ).expect("valid");
+        let engine = Engine::new(EngineConfig::default()).expect("valid");
+        let [collected, handed_out] = [symmetric, directed].map(|csr| {
+            let mut graph = engine.prepare(csr, Workload { page_rank: true, ..Workload::NONE }).expect("fits");
+            graph.page_rank(&options).expect("runs").ranks
+        });
+        assert_eq!(collected, handed_out);
     }
 
     #[test]

@@ -7,11 +7,11 @@ mod common;
 mod expected;
 
 use common::{paged, with_least_budget};
-use expected::{Expected, assert_distances, digest_labels, digest_levels};
+use expected::{Expected, assert_distances, assert_ranks, digest_labels, digest_levels};
 use gpuvm_engine::graph::Csr;
 use gpuvm_engine::{
-    BfsOptions, Distances, Engine, EngineConfig, PagingStats, Policy, PreparedGraph, SsspOptions, UNREACHED,
-    Variant, WarpLanes, Workload, verify,
+    BfsOptions, Distances, Engine, EngineConfig, PageRankOptions, PagingStats, Policy, PreparedGraph,
+    SsspOptions, UNREACHED, Variant, WarpLanes, Workload, verify,
 };
 use gpuvm_loaders::WeightRule;
 use serde_json::Value;
@@ -174,6 +174,58 @@ fn components_are_those_of_other_programs_in_either_view() {
                     expected["sha256_min_label"],
                     "{context}"
                 );
+                answer.stats.paging()
+            });
+        }
+    }
+}
+
+#[test]
+fn ranks_are_those_of_other_programs() {
+    let all = expected::page_ranks();
+    // Beyond what rounding allows on large graphs, where ranks may go in a circle of 2e-13.
+    let options = PageRankOptions { tolerance: 1e-11, max_iterations: 300, ..PageRankOptions::default() };
+    let mut num_views = 0;
+    for graph in expected::graphs() {
+        for view in VIEWS {
+            let expected = expected::ranks_of(&all, &graph, view);
+            if expected.is_null() {
+                continue;
+            }
+            num_views += 1;
+            let csr = graph.load(view, WeightRule::Ignore);
+            let engine =
+                Engine::new(EngineConfig { threads: Some(2), ..EngineConfig::default() }).expect("valid");
+            let workload = Workload { page_rank: true, ..Workload::NONE };
+            let answer =
+                engine.prepare(csr.clone(), workload).expect("fits").page_rank(&options).expect("runs");
+            let context = format!("{} {view}", graph.name);
+            assert!(answer.converged && answer.change <= options.tolerance, "{context}");
+            let still_to_come = answer.change * options.damping / (1.0 - options.damping);
+            let rounding = options.rounding_bound(csr.num_vertices(), csr.num_edges());
+            // The other program's own tolerance.
+            assert_ranks(expected, &answer.ranks, still_to_come + rounding + 1e-12, &context);
+            verify::page_rank(&csr, &options, Some(answer.change), &answer.ranks).expect("certified");
+        }
+    }
+    assert!(num_views >= 80, "{num_views} views have ranks");
+}
+
+#[test]
+fn ranks_are_the_same_to_the_last_bit_under_every_setting() {
+    let workload = Workload { page_rank: true, ..Workload::NONE };
+    let options = PageRankOptions { tolerance: 0.0, max_iterations: 2, ..PageRankOptions::default() };
+    for graph in expected::graphs() {
+        for view in VIEWS {
+            let csr = graph.load(view, WeightRule::Ignore);
+            let mut in_place = Engine::new(EngineConfig { threads: Some(1), ..EngineConfig::default() })
+                .expect("valid")
+                .prepare(csr.clone(), workload)
+                .expect("fits");
+            let expected = in_place.page_rank(&options).expect("runs").ranks;
+            through_the_page_table(&graph, view, &csr, workload, |prepared, context| {
+                let answer = prepared.page_rank(&options).expect("runs");
+                assert_eq!(answer.ranks, expected, "{context}");
                 answer.stats.paging()
             });
         }

@@ -36,7 +36,7 @@ impl Algorithm {
             bfs: self == Self::Bfs,
             connected_components: self == Self::Components,
             sssp: self == Self::Sssp,
-            parents: false,
+            ..Workload::NONE
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, SCAN_CHUNKS, SCAN_ROWS,
-    SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32, WEIGHT_F64,
-    WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
+    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
+    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
@@ -136,6 +136,9 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    pub(crate) ranks: DeviceArray<u64>,
+    pub(crate) contributions: DeviceArray<u64>,
+    pub(crate) rank_sums: DeviceArray<u64>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
 }
@@ -242,6 +245,9 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             num_reachable,
             device,
             error: Arc::clone(&engine.error),
@@ -455,6 +461,9 @@ fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) ->
     }
     if workload.connected_components {
         device.load_kernel(&ComponentsArgs { traversal, ..ComponentsArgs::default() })?;
+    }
+    if workload.page_rank {
+        device.load_kernel(&PageRankArgs { traversal, ..PageRankArgs::default() })?;
     }
     if workload.sssp {
         device.load_kernel(&SsspArgs { traversal, ..SsspArgs::default() })?;

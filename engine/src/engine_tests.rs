@@ -17,7 +17,7 @@ fn path() -> Csr {
     Csr::new(offsets, (1..n).collect::<Vec<_>>(), Weights::Unit, false).expect("valid")
 }
 
-const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
+const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
 
 /// The path on one thread with two frames.
 fn prepared(policy: Policy) -> (Engine, PreparedGraph) {

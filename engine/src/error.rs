@@ -55,6 +55,10 @@ pub enum Error {
     NegativeWeight { edge: u64, weight: f64 },
     #[error("SSSP needs finite weights, edge {edge} weighs {weight}")]
     NonFiniteWeight { edge: u64, weight: f64 },
+    #[error("a damping factor of {damping} is not possible, use one from 0 to less than 1")]
+    Damping { damping: f64 },
+    #[error("a tolerance of {tolerance} is not possible, use 0 or more")]
+    Tolerance { tolerance: f64 },
     #[error("the graph was prepared for other work, {missing} was not among it")]
     NotPrepared { missing: &'static str },
     #[error("{num_threads} threads are not possible, use 1 to {most}")]

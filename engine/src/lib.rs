@@ -2,8 +2,8 @@
 //!
 //! The edges stay in host memory. Kernels page them in by themselves: their own page table, faults and eviction, and no
 //! host thread in the critical path. A run goes like this: [`Engine::prepare`] plans every byte of device memory
-//! ([`MemoryPlan`]), allocates it and puts the graph in place; [`PreparedGraph::bfs`], [`sssp`](PreparedGraph::sssp) and
-//! [`connected_components`](PreparedGraph::connected_components) run step after step; each step's warps take work
+//! ([`MemoryPlan`]), allocates it and puts the graph in place; [`PreparedGraph::bfs`], [`sssp`](PreparedGraph::sssp),
+//! [`connected_components`](PreparedGraph::connected_components) and [`page_rank`](PreparedGraph::page_rank) run step after step; each step's warps take work
 //! items, reach edges through the page table, and count what they did ([`RunStats`]).
 //!
 //! ```
@@ -53,7 +53,9 @@ mod stats;
 pub mod transport;
 pub mod verify;
 
-pub use algorithm::{BfsOptions, BfsResult, ComponentsResult, SsspOptions, SsspResult};
+pub use algorithm::{
+    BfsOptions, BfsResult, ComponentsResult, PageRankOptions, PageRankResult, SsspOptions, SsspResult,
+};
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
 pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, TransportKind, Variant};
 pub use engine::{Engine, PreparedGraph};

@@ -21,6 +21,8 @@ pub struct Workload {
     pub bfs: bool,
     /// Connected components.
     pub connected_components: bool,
+    /// PageRank.
+    pub page_rank: bool,
     /// Single-source shortest paths.
     pub sssp: bool,
     /// Parents of BFS and SSSP.
@@ -28,8 +30,12 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// None of them, to name those that are wanted.
+    pub const NONE: Self =
+        Self { bfs: false, connected_components: false, page_rank: false, sssp: false, parents: false };
     /// All algorithms, with parents.
-    pub const ALL: Self = Self { bfs: true, connected_components: true, sssp: true, parents: true };
+    pub const ALL: Self =
+        Self { bfs: true, connected_components: true, page_rank: true, sssp: true, parents: true };
 }
 
 /// Steps that a run keeps the figures of, each by itself: 288 KiB. Later ones are added up in the last.
@@ -122,6 +128,9 @@ impl MemoryPlan {
         }
         if workload.connected_components {
             add("labels", n * 4);
+        }
+        if workload.page_rank {
+            add("ranks", 3 * 8 * n);
         }
         add("step records", (size_of::<LoopState>() + MAX_RECORDS * size_of::<StepRecord>()) as u64);
         let state_bytes: u64 = state.iter().map(|item| item.bytes).sum();
@@ -263,7 +272,7 @@ mod tests {
         MemoryPlan::new(csr, workload, config, &device)
     }
 
-    const BFS: Workload = Workload { bfs: true, connected_components: false, sssp: false, parents: false };
+    const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
 
     #[test]
     fn least_budget_gives_each_warp_a_frame_and_one_byte_less_is_refused() {

@@ -3,6 +3,7 @@
 #include "bfs.cuh"
 #include "connected_components.cuh"
 #include "layout_asserts.cuh"
+#include "page_rank.cuh"
 #include "pull.cuh"
 #include "sssp.cuh"
 
@@ -40,6 +41,7 @@ void run_block(void (*kernel)(Warp&, const Args&), const void* args, u32 number,
 
 GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
 GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
+GPUVM_KERNEL(page_rank, PageRankArgs, gpuvm::page_rank(w, a))
 GPUVM_KERNEL(pull_pages, PullArgs, gpuvm::pull_pages(w, a))
 GPUVM_KERNEL(sssp, SsspArgs,
              with_weights_of(a.traversal.graph.weight_type, [&](auto type) { gpuvm::sssp<decltype(type)>(w, a); }))

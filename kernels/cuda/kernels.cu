@@ -1,6 +1,7 @@
 // The kernels of the GPU, as NVRTC compiles them.
 #include "bfs.cuh"
 #include "connected_components.cuh"
+#include "page_rank.cuh"
 #include "pull.cuh"
 #include "sssp.cuh"
 
@@ -35,6 +36,8 @@ __device__ gpuvm::Warp this_warp() {
 GPUVM_KERNEL(bfs, gpuvm::BfsArgs, gpuvm::bfs(warp, args))
 #elif defined(GPUVM_MODULE_COMPONENTS)
 GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_components(warp, args))
+#elif defined(GPUVM_MODULE_PAGE_RANK)
+GPUVM_KERNEL(page_rank, gpuvm::PageRankArgs, gpuvm::page_rank(warp, args))
 #elif defined(GPUVM_MODULE_PULL)
 GPUVM_KERNEL(pull_pages, gpuvm::PullArgs, gpuvm::pull_pages(warp, args))
 #elif defined(GPUVM_MODULE_SSSP_UNIT)

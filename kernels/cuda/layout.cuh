@@ -84,6 +84,8 @@ constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
 
+constexpr u64 kRankShift = 62;
+
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
 constexpr u64 kStatEdges = 2;
@@ -218,6 +220,7 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
+  SharedCounter sums[2];
   SharedCounter totals[8];
 };
 
@@ -296,6 +299,18 @@ struct SsspParentsArgs {
 struct ComponentsArgs {
   TraversalView traversal;
   u64 labels;
+  u32 symmetric;
+  u32 reserved;
+};
+
+struct PageRankArgs {
+  TraversalView traversal;
+  u64 ranks;
+  u64 contributions;
+  u64 sums;
+  u64 damping;
+  u64 tolerance;
+  u64 max_iterations;
   u32 symmetric;
   u32 reserved;
 };

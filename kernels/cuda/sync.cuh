@@ -136,6 +136,9 @@ GPUVM_DEVICE void pause_shortly(u32 round) {
   if (round >= 16) __nanosleep(64);
 }
 
+// The upper half of the product.
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
+
 // What a NIC sees or has written: at system scope, for the NIC may be anywhere.
 GPUVM_DEVICE void store_release(u64* p, u64 value) {
   asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
@@ -219,6 +222,8 @@ GPUVM_DEVICE u64 now_ns() {
 // Threads may outnumber cores: the one that is waited for needs a core, so give up this one at once.
 GPUVM_DEVICE void pause(u32) { sched_yield(); }
 GPUVM_DEVICE void pause_shortly(u32) { sched_yield(); }
+
+GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return u64((unsigned __int128)(a) * b >> 64); }
 
 GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE u32 load_relaxed_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }

@@ -69,6 +69,12 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
     for (; first < last; first += kLanes) body(u32(first + warp.lane), first + warp.lane < last);
 }
 
+// Adds the numbers of all lanes to sum number `i` of the step.
+GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number) {
+  number = warp.sum(number);
+  if (warp.leads() && number != 0) add_relaxed_only(&view.counters->sums[i].value, number);
+}
+
 // Counts the vertices that this warp has pushed and their edges, and queues the segments that their rows open: one
 // atomic a row that opens any. A block alone also lists their chunks, whose ends are known here, for its next step, to
 // which `slot` says where in the queue they go: that spares it the way over the queue and the row offsets, two of the
@@ -488,6 +494,7 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->next_vertices.value, 0);
   store_relaxed(&counters->next_continuations.value, 0);
   store_relaxed(&counters->complement_of_minimum.value, 0);
+  for (SharedCounter& sum : counters->sums) store_relaxed(&sum.value, 0);
   for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
 }
 

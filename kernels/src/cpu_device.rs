@@ -3,8 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, NicView, PagedSliceView, PagingCounters, PullArgs, QueuePair,
-    QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters, StepRecord,
+    BfsArgs, ComponentsArgs, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters, PullArgs,
+    QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
+    StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -94,6 +95,7 @@ kernels! {
     };
     ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
         |_| ("components", "connected_components");
+    PageRankArgs, gpuvm_lanes_1_page_rank, gpuvm_lanes_32_page_rank, |_| ("page_rank", "page_rank");
     PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 

@@ -158,6 +158,10 @@ shared_constants! {
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
+
+    /// Ranks are whole numbers of `2^-RANK_SHIFT`, so that their sum is the same in any order. Two bits are left: the
+    /// changes of all ranks, added up, are 2 at most.
+    RANK_SHIFT = 62;
 }
 
 shared_struct! {
@@ -388,6 +392,8 @@ shared_struct! {
         next_continuations: SharedCounter,
         /// The complement of a minimum that the step looks for, so that 0 means none.
         complement_of_minimum: SharedCounter,
+        /// What else an algorithm adds up in a step for the next one.
+        sums: [SharedCounter; 2],
         /// What the step did, by `STAT_` constant.
         totals: [SharedCounter; 8],
     }
@@ -406,9 +412,9 @@ shared_struct! {
         num_vertices: u64,
         /// Entries of the segment queue.
         num_continuations: u64,
-        /// SSSP: distances from here on wait for a later bucket.
+        /// SSSP: distances from here on wait for a later bucket. PageRank: what every vertex gets whoever leads to it.
         threshold: u64,
-        /// SSSP: the threshold of the bucket before.
+        /// SSSP: the threshold of the bucket before. PageRank: by how much the ranks changed last, added up.
         threshold_before: u64,
         /// Vertices discovered in all steps before.
         total_discovered: u64,
@@ -531,6 +537,28 @@ shared_struct! {
         /// Address of a `u32` a vertex: a vertex of its component with an id not larger.
         labels: u64,
         /// 1 if every edge has its reverse, so that one of the two links both ends.
+        symmetric: u32,
+        /// Not used.
+        reserved: u32,
+    }
+
+    /// PageRank.
+    PageRankArgs {
+        /// Graph, state.
+        traversal: TraversalView,
+        /// Address of a `u64` a vertex: its rank, in units of `2^-RANK_SHIFT`.
+        ranks: u64,
+        /// Address of a `u64` a vertex: what each of its edges carries.
+        contributions: u64,
+        /// Address of a `u64` a vertex, 0 at first: what the edges to it carry, added up.
+        sums: u64,
+        /// The damping factor, in units of `2^-64`.
+        damping: u64,
+        /// The ranks are good once they change by no more than this in all.
+        tolerance: u64,
+        /// The most passes over the edges.
+        max_iterations: u64,
+        /// 1 if every edge has its reverse, so that a vertex finds in its own row who leads to it.
         symmetric: u32,
         /// Not used.
         reserved: u32,

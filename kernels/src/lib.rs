@@ -13,26 +13,9 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-macro_rules! modules {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_bytes!(concat!("../ptx/", $name, ".ptx.gz")))),*]
-    };
-}
-
 /// What NVRTC made of the device code, name and text of each module, in gzip: committed under `ptx/`, made again by
 /// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own.
-const PTX: &[(&str, &[u8])] = modules![
-    "bfs",
-    "components",
-    "pull",
-    "sssp_unit",
-    "sssp_hash",
-    "sssp_u8",
-    "sssp_u16",
-    "sssp_u32",
-    "sssp_f32",
-    "sssp_f64",
-];
+const PTX: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
 
 /// Names of the modules that [`ptx`] knows.
 pub fn modules() -> impl Iterator<Item = &'static str> {

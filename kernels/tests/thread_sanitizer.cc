@@ -13,6 +13,7 @@
 #endif
 #include "bfs.cuh"
 #include "connected_components.cuh"
+#include "page_rank.cuh"
 #include "sssp.cuh"
 
 using namespace gpuvm;
@@ -138,7 +139,7 @@ struct Graph {
   u64 num_pages() { return view().weights.first_page + (weights.size() + kPageBytes - 1) / kPageBytes; }
 };
 
-// Runs BFS, SSSP and components and returns their answers, one after the other.
+// Runs BFS, SSSP, components and PageRank and returns their answers, one after the other.
 std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
   const u64 n = graph.row_offsets.size() - 1;
   std::vector<u32> levels(n, kUnreached), stamps(n, 0), labels(n), bfs_parents(n, kNoParent), parents(n, kNoParent);
@@ -200,12 +201,27 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 0});
   });
   without_queues(kScanVertices, [&](Warp& warp) { connected_components(warp, {view, address(labels)}); });
+  std::vector<u64> ranks(n), contributions(n), sums(n, 0);
+  auto page_rank_over = [&](u32 symmetric) {
+    view.frontiers[0] = view.frontiers[1] = {};
+    state = LoopState{};
+    state.step.scan = kScanVertices;
+    state.step.threshold = kRankOne / n;
+    on_threads(num_threads, [&](Warp& warp) {
+      page_rank(warp, {view, address(ranks), address(contributions), address(sums), u64(1) << 63, 0, 5, symmetric, 0});
+    });
+  };
+  page_rank_over(0);
+  const std::vector<u64> handed_out(ranks);
+  page_rank_over(1);  // as if every edge had its reverse
   require(error.code == 0, "no kernel failed");
 
   std::vector<u64> answers(distances);
   answers.insert(answers.end(), levels.begin(), levels.end());
   answers.insert(answers.end(), bfs_parents.begin(), bfs_parents.end());
   answers.insert(answers.end(), labels.begin(), labels.end());
+  answers.insert(answers.end(), handed_out.begin(), handed_out.end());
+  answers.insert(answers.end(), ranks.begin(), ranks.end());
   return answers;
 }
 
@@ -221,7 +237,7 @@ int main() {
     Pages pages(graph.num_pages(), 2 * 4, policy);
     require(run_algorithms(graph, &pages, 4) == expected, "four paged threads find what one plain thread finds");
     pages.require_quiet();
-    std::printf("4 threads, %llu pages, 8 frames, policy %llu: BFS, SSSP and components agree\n",
+    std::printf("4 threads, %llu pages, 8 frames, policy %llu: BFS, SSSP, components and PageRank agree\n",
                 u64(pages.entries.size()), policy);
   }
 }

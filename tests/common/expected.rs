@@ -1,5 +1,6 @@
 //! Graphs with answers made by other programs (numpy, scipy, igraph): `datasets/graphs/expected/*.json`, and more of
 //! the same layout in the folder that the environment variable `GPUVM_DATASETS` names.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,43 @@ impl Expected {
         let runs = self.json[view].as_array().expect("runs");
         runs.iter().map(|run| (run["source"].as_u64().expect("a vertex") as u32, run))
     }
+}
+
+/// What `expected-pagerank.json` says of a view of the graph; null if nothing.
+pub fn ranks_of<'a>(all: &'a Value, graph: &Expected, view: &str) -> &'a Value {
+    &all[&graph.name][view]
+}
+
+/// The whole of `expected-pagerank.json`.
+pub fn page_ranks() -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/graphs");
+    // A test program that was built elsewhere finds the repository's graphs through the variable.
+    let other = std::env::var_os("GPUVM_DATASETS").map(PathBuf::from);
+    let mut files = std::iter::once(folder).chain(other).map(|folder| folder.join("expected-pagerank.json"));
+    let file = files.find(|file| file.exists()).expect("the repository holds the ranks");
+    serde_json::from_str(&fs::read_to_string(file).expect("readable")).expect("JSON")
+}
+
+/// Checks ranks: all of them through sums, and some by themselves. `bound` is how far they may be off in all.
+pub fn assert_ranks(expected: &Value, ranks: &[f64], bound: f64, context: &str) {
+    let near = |name: &str, got: f64, wanted: &Value| {
+        let wanted = wanted.as_f64().expect("a number");
+        assert!(
+            (got - wanted).abs() <= bound,
+            "{context}: {name} is {got}, expected {wanted} within {bound}"
+        );
+    };
+    near("the sum", ranks.iter().sum(), &Value::from(1.0));
+    near("the sum of squares", ranks.iter().map(|rank| rank * rank).sum(), &expected["sum_of_squares"]);
+    let mix = |v: usize| (v as u32).wrapping_mul(2_654_435_761) as f64 / 2_f64.powi(32);
+    near("the mixed sum", ranks.iter().enumerate().map(|(v, rank)| rank * mix(v)).sum(), &expected["mixed"]);
+    let sample = expected["sample"].as_array().expect("ranks").iter().chain([&expected["largest"]]);
+    for pair in sample {
+        let v = pair[0].as_u64().expect("a vertex") as usize;
+        near(&format!("the rank of vertex {v}"), ranks[v], &pair[1]);
+    }
+    let largest = ranks.iter().copied().fold(0.0, f64::max);
+    near("the largest rank", largest, &expected["largest"][1]);
 }
 
 fn sha256(bytes: impl Iterator<Item = u8>) -> String {

@@ -73,5 +73,14 @@ pub fn random_graph() -> impl Strategy<Value = Csr> {
     })
 }
 
+/// The graph with the reverse of every edge, all of weight 1.
+pub fn symmetrized(csr: &Csr) -> Csr {
+    let both = |u: u32| csr.neighbors(u).iter().flat_map(move |&v| [(u, v), (v, u)]);
+    let edges: Vec<(u32, u32)> = (0..csr.num_vertices() as u32).flat_map(both).collect();
+    let directed = csr_of(csr.num_vertices() as u32, &edges, |_| Weights::Unit);
+    let (row_offsets, columns) = (directed.row_offsets().clone(), directed.column_indices().clone());
+    Csr::new(row_offsets, columns, Weights::Unit, true).expect("a valid graph")
+}
+
 /// Both warps: the product's and the emulated one of 32 lanes.
 pub const LANES: [WarpLanes; 2] = [WarpLanes::One, WarpLanes::ThirtyTwo];

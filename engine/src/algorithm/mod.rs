@@ -3,8 +3,10 @@
 
 mod bfs;
 mod connected_components;
+mod page_rank;
 mod sssp;
 
 pub use bfs::{BfsOptions, BfsResult};
 pub use connected_components::ComponentsResult;
+pub use page_rank::{PageRankOptions, PageRankResult};
 pub use sssp::{SsspOptions, SsspResult};

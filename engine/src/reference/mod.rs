@@ -2,8 +2,10 @@
 
 mod bfs;
 mod connected_components;
+mod page_rank;
 mod sssp;
 
 pub use bfs::bfs;
 pub use connected_components::connected_components;
+pub use page_rank::page_rank;
 pub use sssp::sssp;

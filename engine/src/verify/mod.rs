@@ -3,8 +3,9 @@
 //! A shortest path has a certificate in its own graph: no edge offers less than the answer says, and every vertex
 //! reached hangs from the source by **tight** edges, those that offer exactly what the answer says. [`bfs`] and
 //! [`sssp`] are one check, with every edge of weight 1 or of its own. Labels of components have no such certificate
-//! for being different, so [`connected_components`] joins the edges itself. Each check reads every edge at most once,
-//! in parallel, and holds two bits a vertex, or four bytes for components.
+//! for being different, so [`connected_components`] joins the edges itself. Ranks are those that one more pass leaves as
+//! they are ([`page_rank`]). Each check reads every edge at most once, in parallel, and holds two bits a vertex, four
+//! bytes for components, or sixteen for ranks.
 //!
 //! A wrong answer comes back as its first [`Difference`], the same one at any number of threads: the nearest to the
 //! source, of several as near the one of smallest id. Nearest first, because one wrong level makes its neighbours
@@ -12,6 +13,7 @@
 
 mod bfs;
 mod connected_components;
+mod page_rank;
 mod sssp;
 
 use std::fmt;
@@ -24,6 +26,7 @@ use crate::graph::{Csr, VertexId};
 
 pub use bfs::{BfsLimit, bfs};
 pub use connected_components::connected_components;
+pub use page_rank::page_rank;
 pub use sssp::{SsspLimit, sssp};
 
 /// What is wrong with an answer: where, what the graph asks for, and what the answer says.
@@ -125,6 +128,23 @@ pub enum Difference {
         /// What the answer says.
         got: VertexId,
     },
+    /// Ranks that ask for others than they are. The vertex is the one where the difference is largest.
+    #[error(
+        "vertex {vertex}: rank {expected} expected from those of its neighbours, got {got}; all ranks together differ by \
+         {all}, at most {bound} expected"
+    )]
+    Rank {
+        /// The vertex.
+        vertex: VertexId,
+        /// The rank that the other ranks ask for.
+        expected: f64,
+        /// What the answer says.
+        got: f64,
+        /// The differences of all vertices, added up.
+        all: f64,
+        /// The most that they should be.
+        bound: f64,
+    },
 }
 
 impl Difference {
@@ -138,7 +158,8 @@ impl Difference {
             | Self::DistanceBeyondLimit { vertex, .. }
             | Self::Parent { vertex, .. }
             | Self::ParentCycle { vertex, .. }
-            | Self::Label { vertex, .. } => Some(vertex),
+            | Self::Label { vertex, .. }
+            | Self::Rank { vertex, .. } => Some(vertex),
         }
     }
 }
