@@ -11,8 +11,8 @@ use gpuvm_loaders::{Format, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
 ///
-/// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`, and
-/// generates graphs known by name (`info --known` lists them). Vertex ids are those of the file counted from 0: row i
+/// Reads graph files of many formats (`--format` lists them), plain, compressed or in archives, and .gvg files made by
+/// `convert`, and generates graphs known by name (`info --known` lists them). Vertex ids are those of the file counted from 0: row i
 /// of the matrix is vertex i - 1.
 #[derive(Debug, Parser)]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
@@ -226,8 +226,8 @@ pub struct DoctorArgs {
 /// What every run takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The graph: a Matrix Market file (.mtx, .mtx.gz, .tar.gz), a .gvg file, or a name as in gap-kron:24, gap-urand:20,
-    /// grid:200x300, GK, which is generated once and kept
+    /// The graph: a file of any format (.mtx, .tar.gz, .txt, .csv, .gr, .graph, .gvg, ...), or a name as in gap-kron:24,
+    /// gap-urand:20, grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
     #[command(flatten)]

@@ -7,6 +7,7 @@
 mod args;
 mod convert;
 mod doctor;
+mod ids;
 mod info;
 mod known;
 mod named;

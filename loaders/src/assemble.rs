@@ -49,7 +49,10 @@ pub(crate) fn assemble(
     summary.duplicates = times.duplicates;
     summary.parse_seconds = times.filled.duration_since(started).as_secs_f64();
     summary.build_seconds = times.filled.elapsed().as_secs_f64();
-    let ids = source.original_ids().map(Arc::from);
+    let ids = source.original_ids().map(|ids| match options.bipartite {
+        true => Arc::from([ids, ids].concat()), // rows, then columns
+        false => Arc::from(ids),
+    });
     Ok(LoadedGraph { csr, summary, ids })
 }
 

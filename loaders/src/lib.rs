@@ -171,7 +171,7 @@ fn with_source<T>(
 ) -> Result<T, LoadError> {
     let path = text.path;
     for (option, is_given) in [("--columns", options.columns.is_some()), ("--relabel", options.relabel)] {
-        if is_given && format != Format::EdgeList {
+        if is_given && !matches!(format, Format::EdgeList | Format::Parquet) {
             let (path, formats) = (text.path(), "edge lists and tables");
             return Err(LoadError::OptionFormat { path, option, formats, format: format.name() });
         }
@@ -219,6 +219,13 @@ fn with_source<T>(
                 false => (SiblingBytes::Memory(text.bytes), siblings.must_open(&properties, path)?),
             };
             take(&BvGraph::open((&graph_bytes, &graph), (&properties_bytes, &properties))?)
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => take(&format::parquet::Table::open(text.bytes, path, options, progress)?),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => {
+            let (kind, cure) = ("Parquet table", "build with --features parquet, or export it as CSV");
+            Err(LoadError::ForeignFormat { path: text.path(), kind, cure })
         }
         Format::Gvg => {
             let (compression, command) = ("gzip", "gunzip (a .gvg file is mapped, not read)");

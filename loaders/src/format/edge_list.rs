@@ -8,6 +8,8 @@
 //!
 //! Sources: the edge lists of SNAP, `.el` and `.wel` of the GAP benchmark suite.
 
+use std::path::Path;
+
 use super::lines::{self, Columns, Ids, Lines};
 use crate::builder::Batch;
 use crate::error::{LoadError, Place};
@@ -148,12 +150,14 @@ impl<'a> Head<'a> {
 
     /// Where the edges are, by what the caller asks for and by what the file says.
     fn lines(&self, text: &Text<'_>, asked: Option<&str>) -> Result<Lines, LoadError> {
-        let columns = match (asked, &self.names) {
-            (Some(asked), _) => self.asked(text, asked)?,
-            (None, Some(names)) => self.by_names(names).ok_or_else(|| self.many(text))?,
+        let names = self.names.as_deref().or(self.comment.as_deref());
+        let (source, target, weight) = match (asked, &self.names) {
+            (Some(asked), _) => asked_columns(asked, names, self.first.len(), text.path)?,
+            (None, Some(names)) => columns_by_names(names).ok_or_else(|| self.many(text))?,
             (None, None) if self.first.len() > 3 => return Err(self.many(text)),
-            (None, None) => Columns { separator: self.separator, ..Columns::in_order(self.first.len() == 3) },
+            (None, None) => (0, 1, (self.first.len() == 3).then_some(2)),
         };
+        let columns = Columns { source, target, weight, separator: self.separator };
         let in_order = Columns::in_order(columns.weight.is_some());
         let all = 2 + usize::from(columns.weight.is_some());
         let plain = matches!(self.separator, Some(b',' | b';' | b'\t') | None)
@@ -175,62 +179,62 @@ impl<'a> Head<'a> {
             found: found.collect::<Vec<_>>().join(", "),
         }
     }
+}
 
-    /// The columns that the caller names, or numbers from 1.
-    fn asked(&self, text: &Text<'_>, asked: &str) -> Result<Columns, LoadError> {
-        let names = self.names.as_ref().or(self.comment.as_ref());
-        let find = |word: &str| -> Result<usize, LoadError> {
-            let named = names
-                .and_then(|names| names.iter().position(|name| name.eq_ignore_ascii_case(word.as_bytes())));
-            let numbered =
-                || word.parse::<usize>().ok().filter(|&column| column >= 1).map(|column| column - 1);
-            match named.or_else(numbered) {
-                Some(column) if column < self.first.len() => Ok(column),
-                _ => Err(LoadError::NoColumn {
-                    path: text.path(),
-                    column: word.to_owned(),
-                    found: match names {
-                        Some(names) => names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "),
-                        None => format!("{} columns without names", self.first.len()),
-                    },
-                }),
-            }
-        };
-        let words: Vec<&str> = asked.split(',').map(str::trim).collect();
-        let (source, target, weight) = match words[..] {
-            [source, target] => (find(source)?, find(target)?, None),
-            [source, target, weight] => (find(source)?, find(target)?, Some(find(weight)?)),
-            _ => return Err(LoadError::ColumnsOption { asked: asked.to_owned() }),
-        };
-        Ok(Columns { source, target, weight, separator: self.separator })
+/// The columns that the caller names, or numbers from 1: source, target, weight.
+pub(super) fn asked_columns(
+    asked: &str,
+    names: Option<&[&[u8]]>,
+    count: usize,
+    path: &Path,
+) -> Result<(usize, usize, Option<usize>), LoadError> {
+    let find = |word: &str| -> Result<usize, LoadError> {
+        let named =
+            names.and_then(|names| names.iter().position(|name| name.eq_ignore_ascii_case(word.as_bytes())));
+        let numbered = || word.parse::<usize>().ok().filter(|&column| column >= 1).map(|column| column - 1);
+        match named.or_else(numbered) {
+            Some(column) if column < count => Ok(column),
+            _ => Err(LoadError::NoColumn {
+                path: path.to_owned(),
+                column: word.to_owned(),
+                found: match names {
+                    Some(names) => names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "),
+                    None => format!("{count} columns without names"),
+                },
+            }),
+        }
+    };
+    let words: Vec<&str> = asked.split(',').map(str::trim).collect();
+    match words[..] {
+        [source, target] => Ok((find(source)?, find(target)?, None)),
+        [source, target, weight] => Ok((find(source)?, find(target)?, Some(find(weight)?))),
+        _ => Err(LoadError::ColumnsOption { asked: asked.to_owned() }),
     }
+}
 
-    /// The columns by the names that are common for them; the first two or three if there are no more.
-    fn by_names(&self, names: &[&[u8]]) -> Option<Columns> {
-        const ENDS: [(&str, &str); 12] = [
-            ("src", "dst"),
-            ("source", "target"),
-            ("source", "destination"),
-            ("from", "to"),
-            ("u", "v"),
-            ("i", "j"),
-            ("row", "col"),
-            ("row", "column"),
-            ("tail", "head"),
-            ("src_id", "dst_id"),
-            ("source_id", "target_id"),
-            (":start_id", ":end_id"),
-        ];
-        const WEIGHTS: [&str; 8] = ["weight", "w", "value", "val", "cost", "length", "distance", "dist"];
-        let find = |name: &str| names.iter().position(|other| other.eq_ignore_ascii_case(name.as_bytes()));
-        let ends = ENDS.iter().find_map(|(source, target)| Some((find(source)?, find(target)?)));
-        let weight = WEIGHTS.iter().find_map(|name| find(name));
-        let (source, target, weight) = match ends {
-            Some((source, target)) => (source, target, weight),
-            None if names.len() == 2 => (0, 1, None),
-            None if names.len() == 3 => (0, 1, Some(2)),
-            None => return None,
-        };
-        Some(Columns { source, target, weight, separator: self.separator })
+/// Source, target and weight by the names that are common for them; the first two or three columns if there are no more.
+pub(super) fn columns_by_names(names: &[&[u8]]) -> Option<(usize, usize, Option<usize>)> {
+    const ENDS: [(&str, &str); 12] = [
+        ("src", "dst"),
+        ("source", "target"),
+        ("source", "destination"),
+        ("from", "to"),
+        ("u", "v"),
+        ("i", "j"),
+        ("row", "col"),
+        ("row", "column"),
+        ("tail", "head"),
+        ("src_id", "dst_id"),
+        ("source_id", "target_id"),
+        (":start_id", ":end_id"),
+    ];
+    const WEIGHTS: [&str; 8] = ["weight", "w", "value", "val", "cost", "length", "distance", "dist"];
+    let find = |name: &str| names.iter().position(|other| other.eq_ignore_ascii_case(name.as_bytes()));
+    let ends = ENDS.iter().find_map(|(source, target)| Some((find(source)?, find(target)?)));
+    match ends {
+        Some((source, target)) => Some((source, target, WEIGHTS.iter().find_map(|name| find(name)))),
+        None if names.len() == 2 => Some((0, 1, None)),
+        None if names.len() == 3 => Some((0, 1, Some(2))),
+        None => None,
     }
 }

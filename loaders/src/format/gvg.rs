@@ -47,6 +47,7 @@
 //! | `row_offsets` | u64, vertices + 1: from 0 to the number of edges, never falling |
 //! | `column_indices` | u32, one an edge |
 //! | `weights` | one an edge, of the type the header names; no such section for unit and hash |
+//! | `ids` | u64, one a vertex: its id in the file that was converted; no such section where that is its number |
 //!
 //! Sections of other names are skipped, so that later versions of the writer may add to a file that this reader opens.
 //!
@@ -82,6 +83,7 @@ pub use write::write_gvg;
 const ROW_OFFSETS: &str = "row_offsets";
 const COLUMN_INDICES: &str = "column_indices";
 const WEIGHTS: &str = "weights";
+const IDS: &str = "ids";
 /// What a thread checksums or a write call takes at a time.
 const CHUNK: usize = 4 << 20;
 
@@ -173,8 +175,12 @@ pub(crate) fn open(
         .and_then(|csr| if options.verify_file { csr.check_column_indices().map(|()| csr) } else { Ok(csr) })
         .and_then(|csr| with_rule(csr, options.weights))
         .map_err(|source| LoadError::Graph { path: path.to_owned(), source })?;
-    let summary = LoadSummary { build_seconds: started.elapsed().as_secs_f64(), ..head.summary };
-    Ok(LoadedGraph { csr, summary, ids: None })
+    let summary = LoadSummary { build_seconds: started.elapsed().as_secs_f64(), ..head.summary.clone() };
+    let ids = match sections.head.sections.iter().any(|section| section.name == IDS) {
+        true => Some(sections.array::<u64>(IDS, csr.num_vertices())?.as_slice().into()),
+        false => None,
+    };
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 /// A skew-symmetric matrix is symmetric once the signs of its values do not count.

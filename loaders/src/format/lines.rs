@@ -599,7 +599,7 @@ fn by_columns<S: Sink>(
             }
             if Some(column) == weight {
                 value = number(word, 0, exact)
-                    .filter(|&(value, end)| end == word.len() && !(exact && !value.is_finite()))
+                    .filter(|&(value, end)| end == word.len() && (value.is_finite() || !exact))
                     .map(|(value, _)| value);
             }
         }

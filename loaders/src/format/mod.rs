@@ -14,6 +14,8 @@ mod lines;
 pub(crate) mod matlab;
 pub(crate) mod matrix_market;
 pub(crate) mod metis;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 mod rows;
 pub(crate) mod rutherford_boeing;
 pub(crate) mod sniff;

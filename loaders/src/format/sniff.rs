@@ -40,6 +40,8 @@ pub enum Format {
     Emogi,
     /// BVGraph of LAW, `.graph` and `.properties`.
     BvGraph,
+    /// Apache Parquet, a table; read where the crate is built with the feature `parquet`.
+    Parquet,
     /// The graph file of this program.
     Gvg,
 }
@@ -59,6 +61,7 @@ impl Format {
         Self::Ligra,
         Self::Emogi,
         Self::BvGraph,
+        Self::Parquet,
         Self::Gvg,
     ];
 
@@ -77,6 +80,7 @@ impl Format {
             Self::Ligra => "ligra",
             Self::Emogi => "emogi",
             Self::BvGraph => "bvgraph",
+            Self::Parquet => "parquet",
             Self::Gvg => "gvg",
         }
     }
@@ -129,6 +133,9 @@ pub(crate) fn sniff(
     }
     if matlab::is_matlab(bytes) {
         return Ok(Format::Matlab);
+    }
+    if bytes.starts_with(b"PAR1") {
+        return Ok(Format::Parquet);
     }
     if ligra::weights(bytes).is_some() {
         return Ok(Format::Ligra);
@@ -195,9 +202,8 @@ pub(crate) fn sniff(
 }
 
 /// Formats that are told by their first bytes, and not read.
-const FOREIGN: [(&[u8], &str, &str); 7] = [
+const FOREIGN: [(&[u8], &str, &str); 6] = [
     (b"\x89HDF\r\n\x1a\n", "HDF5 file", "export the edges as text"),
-    (b"PAR1", "Parquet table", "build with --features parquet, or export it as CSV"),
     (b"ARROW1", "Arrow file", "export it as CSV"),
     (b"SQLite format 3", "SQLite database", "export the edges as CSV"),
     (b"AdjacencyHypergraph", "hypergraph of Ligra", "its edges have more than two ends"),

@@ -8,7 +8,7 @@ use super::head::{
     ALIGNMENT, BIPARTITE, DUPLICATES_KEPT, ENTRY_BYTES, HEADER_BYTES, Head, LOOPS_KEPT, SYMMETRIC,
     SYMMETRIZED, Section,
 };
-use super::{CHUNK, COLUMN_INDICES, ROW_OFFSETS, WEIGHTS, checksum};
+use super::{CHUNK, COLUMN_INDICES, IDS, ROW_OFFSETS, WEIGHTS, checksum};
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
@@ -32,6 +32,9 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     ];
     if csr.weights().stored_len().is_some() {
         contents.push((WEIGHTS, csr.weights().as_bytes()));
+    }
+    if let Some(ids) = &graph.ids {
+        contents.push((IDS, bytemuck::cast_slice(ids)));
     }
     let total: u64 = contents.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     progress.begin("checksum", total);
