@@ -1,12 +1,15 @@
-//! Matrix Market text to CSR, beside the PyPI package fast_matrix_market on the same file and cores.
+//! Files to CSR, beside what PyPI packages need for the same file on the same cores.
 //!
-//!     cargo bench --bench loading -- [--scale 20] [--repeats 5]
+//!     cargo bench --bench loading -- [--scale 20] [--repeats 5] [--python python3] [--only matrix-market|edge-list]
+//!
+//! Matrix Market beside fast_matrix_market, edge lists beside pandas and polars, each with its fastest reader and with a CSR
+//! built by scipy, and a gzip file beside `zcat` alone. What is not installed is skipped, with the reason.
 //!
 //! The file is a Kronecker graph's lower triangle, written to a temporary folder and read once before timing. `load` is
 //! the whole way from the file to a CSR with sorted rows, of which `parse` is the first pass: every line parsed and
 //! checked, rows counted. fast_matrix_market's `read_coo` parses into coordinates as stored, `mmread` into all
 //! coordinates, and `mmread + tocsr` goes the same way as our load. The ratio of a parse is to our parse, of the last to
-//! our load. `peak` is the most heap at any time by the bytes of the CSR that results
+//! our load. Of edge lists the ratios are to our load, of gzip to `zcat`. `peak` is the most heap at any time by the bytes of the CSR that results
 //! (the mapped file is not heap). Medians; ratios are of this run.
 
 #[path = "common/arguments.rs"]
@@ -108,16 +111,133 @@ for _ in range(repeats):
 print(statistics.median(seconds))
 ";
 
-/// Median seconds of fast_matrix_market, or why there are none.
-fn fast_matrix_market(path: &Path, threads: usize, repeats: u64, end: &str) -> Result<f64, String> {
-    let output = Command::new("python3")
-        .args(["-c", PYTHON])
+/// Reads an edge list and builds a CSR with sorted rows: `tocsr` adds duplicates up, for which it sorts.
+const PYTHON_EDGES: &str = "
+import sys, time, statistics
+import numpy as np, scipy.sparse as sp
+path, threads, repeats, reader = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+weighted = path.endswith('.wel')
+names = ['u', 'v', 'w'] if weighted else ['u', 'v']
+if reader == 'polars':
+    import polars as pl
+    schema = {name: pl.Int32 for name in names}
+    def columns():
+        table = pl.read_csv(path, separator=' ', has_header=False, schema=schema, n_threads=threads, rechunk=True)
+        return [table[name].to_numpy() for name in names]
+elif reader == 'pyarrow':
+    import pyarrow as pa, pyarrow.csv as csv
+    pa.set_cpu_count(threads)
+    types = {name: pa.int32() for name in names}
+    def columns():
+        table = csv.read_csv(path, csv.ReadOptions(column_names=names), csv.ParseOptions(delimiter=' '),
+                             csv.ConvertOptions(column_types=types))
+        return [table[name].to_numpy() for name in names]
+else:
+    import pandas as pd
+    types = {name: np.int32 for name in names}
+    def columns():
+        table = pd.read_csv(path, sep=' ', header=None, names=names, dtype=types, engine='c')
+        return [table[name].to_numpy() for name in names]
+seconds = []
+for _ in range(repeats):
+    started = time.perf_counter()
+    found = columns()
+    u, v = found[0], found[1]
+    weights = found[2] if weighted else np.ones(len(u), np.int8)
+    n = int(max(u.max(), v.max())) + 1
+    matrix = sp.coo_matrix((weights, (u, v)), shape=(n, n)).tocsr()
+    matrix.sort_indices()
+    seconds.append(time.perf_counter() - started)
+print(statistics.median(seconds))
+";
+
+/// Median seconds of a program of Python, or why there are none.
+fn python(program: &str, path: &Path, threads: usize, repeats: u64, what: &str) -> Result<f64, String> {
+    let output = Command::new(arguments::word("--python", "python3"))
+        .args(["-c", program])
         .arg(path)
-        .args([threads.to_string(), repeats.to_string(), end.to_owned()])
+        .args([threads.to_string(), repeats.to_string(), what.to_owned()])
         .output()
         .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
     text.trim().parse().map_err(|_| text.lines().last().unwrap_or("no output").to_owned())
+}
+
+/// Median seconds of a command, its output thrown away.
+fn seconds_of(command: &str, path: &Path, repeats: u64) -> Result<f64, String> {
+    let seconds = (0..repeats).map(|_| {
+        let started = Instant::now();
+        let status = Command::new(command).arg(path).stdout(std::process::Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() => Ok(started.elapsed().as_secs_f64()),
+            Ok(status) => Err(status.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    seconds.collect::<Result<Vec<_>, _>>().map(median)
+}
+
+/// Prints a row: seconds, bytes of the file a second, and the ratio.
+fn row(file: &str, label: &str, bytes: u64, seconds: f64, against: f64, peak: &str) {
+    let megabytes = bytes as f64 / 1e6;
+    println!(
+        "{:60} {seconds:>8.3} {:>8.0} {:>7.2} {peak:>7}",
+        format!("{file} ({megabytes:.0} MB)/{label}"),
+        megabytes / seconds,
+        seconds / against
+    );
+}
+
+/// Edge lists, without and with weights, plain and in gzip.
+fn edge_lists(folder: &Path, csr: &Csr, scale: u32, threads: usize, repeats: u64) {
+    for weighted in [false, true] {
+        let path = folder.join(if weighted { "edges.wel" } else { "edges.el" });
+        let file = File::create(&path).expect("room for the file");
+        write_list(file, csr, weighted).expect("room for the file");
+        let bytes = std::fs::metadata(&path).expect("written").len();
+        let name = format!("load/kron-{scale}-{}", if weighted { "wel" } else { "el" });
+        let (load_seconds, _, peak) = load(&path, repeats);
+        row(&name, "load", bytes, load_seconds, load_seconds, &format!("{peak:.2}"));
+        for reader in ["polars", "pyarrow", "pandas"] {
+            match python(PYTHON_EDGES, &path, threads, repeats, reader) {
+                Ok(seconds) => row(&name, &format!("{reader} + tocsr"), bytes, seconds, load_seconds, ""),
+                Err(reason) => println!("{reader}: skipped: {reason}"),
+            }
+        }
+        if !weighted {
+            match Command::new("gzip").args(["-1", "-k"]).arg(&path).status() {
+                Ok(status) if status.success() => {
+                    let packed = path.with_added_extension("gz");
+                    let (load_seconds, _, peak) = load(&packed, repeats);
+                    match seconds_of("zcat", &packed, repeats) {
+                        Ok(seconds) => {
+                            row(&name, "gzip, load", bytes, load_seconds, seconds, &format!("{peak:.2}"));
+                            row(&name, "gzip, zcat", bytes, seconds, seconds, "");
+                        }
+                        Err(reason) => println!("zcat: skipped: {reason}"),
+                    }
+                    std::fs::remove_file(&packed).expect("our own file");
+                }
+                _ => println!("gzip: skipped: no gzip"),
+            }
+        }
+        std::fs::remove_file(&path).expect("our own file");
+    }
+}
+
+/// Writes the lower triangle of a graph as an edge list.
+fn write_list(file: File, csr: &Csr, weighted: bool) -> std::io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    for u in 0..csr.num_vertices() as VertexId {
+        for &v in csr.neighbors(u).iter().take_while(|&&v| v < u) {
+            write!(out, "{u} {v}")?;
+            if weighted {
+                write!(out, " {}", Weights::hash8(u, v))?;
+            }
+            out.write_all(b"\n")?;
+        }
+    }
+    out.flush()
 }
 
 fn main() {
@@ -128,29 +248,35 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     println!("kron-{scale}, {} entries, {threads} threads, median of {repeats}", csr.num_edges() / 2);
     println!("{:60} {:>8} {:>8} {:>7} {:>7}", "", "seconds", "MB/s", "ratio", "peak");
+    let only = arguments::word("--only", "");
+    if only != "edge-list" {
+        matrix_market(folder.path(), &csr, scale, threads, repeats);
+    }
+    if only != "matrix-market" {
+        edge_lists(folder.path(), &csr, scale, threads, repeats);
+    }
+}
+
+/// Matrix Market of every field.
+fn matrix_market(folder: &Path, csr: &Csr, scale: u32, threads: usize, repeats: u64) {
     for (field, value) in FIELDS {
-        let path = folder.path().join(format!("{field}.mtx"));
-        write_matrix(&path, &csr, field, value).expect("room for the file");
-        let megabytes = std::fs::metadata(&path).expect("written").len() as f64 / 1e6;
+        let path = folder.join(format!("{field}.mtx"));
+        write_matrix(&path, csr, field, value).expect("room for the file");
+        let bytes = std::fs::metadata(&path).expect("written").len();
+        let name = format!("load/kron-{scale}-{field}");
         let (load_seconds, parse_seconds, peak) = load(&path, repeats);
-        let row = |label: &str, seconds: f64, against: f64, peak: &str| {
-            println!(
-                "{:60} {seconds:>8.3} {:>8.0} {:>7.2} {peak:>7}",
-                format!("load/kron-{scale}-{field} ({megabytes:.0} MB)/{label}"),
-                megabytes / seconds,
-                seconds / against
-            );
-        };
-        row("parse", parse_seconds, parse_seconds, "");
-        row("load", load_seconds, load_seconds, &format!("{peak:.2}"));
+        row(&name, "parse", bytes, parse_seconds, parse_seconds, "");
+        row(&name, "load", bytes, load_seconds, load_seconds, &format!("{peak:.2}"));
         let peers = [
             ("read_coo", "stored", parse_seconds),
             ("mmread", "coo", parse_seconds),
             ("mmread + tocsr", "csr", load_seconds),
         ];
         for (label, end, against) in peers {
-            match fast_matrix_market(&path, threads, repeats, end) {
-                Ok(seconds) => row(&format!("fast_matrix_market {label}"), seconds, against, ""),
+            match python(PYTHON, &path, threads, repeats, end) {
+                Ok(seconds) => {
+                    row(&name, &format!("fast_matrix_market {label}"), bytes, seconds, against, "")
+                }
                 Err(reason) => println!("fast_matrix_market {label}: skipped: {reason}"),
             }
         }

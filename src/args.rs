@@ -6,17 +6,18 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
+use gpuvm_engine::graph::{Csr, Heads, Order};
 use gpuvm_engine::{DeviceKind, PageSize};
-use gpuvm_loaders::{Format, WeightRule};
+use gpuvm_loaders::{Format, OutputFormat, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
 ///
 /// Reads graph files of many formats (`--format` lists them), plain, compressed or in archives, and .gvg files made by
-/// `convert`, and generates graphs known by name (`info --known` lists them). Vertex ids are those of the file counted from 0: row i
+/// `convert`, and generates graphs known by name (`datasets` lists them). Vertex ids are those of the file counted from 0: row i
 /// of the matrix is vertex i - 1.
 #[derive(Debug, Parser)]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
-#[command(after_long_help = "Exit codes: 0 done, 1 --verify found a difference, 2 anything else.")]
+#[command(after_long_help = "Exit codes: 0 done, 1 --verify or --check found a difference, 2 anything else.")]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -51,9 +52,15 @@ pub enum Command {
     #[command(after_long_help = "Example: the mean of 16 drawn sources, weights computed from the ids\n  \
         gpuvm-graph sssp --graph karate.mtx --weights hash --source random:16 --json result.json")]
     Sssp(SsspArgs),
-    /// Write a graph as a .gvg file, which opens at once
-    #[command(after_long_help = "Example:\n  gpuvm-graph convert karate.mtx karate.gvg")]
+    /// Write a graph as a .gvg file, which opens at once, or in a format that other programs read
+    #[command(after_long_help = "Examples:\n  gpuvm-graph convert karate.mtx karate.gvg\n  \
+        gpuvm-graph convert karate.gvg karate.wsg --weights hash\n  \
+        gpuvm-graph convert com-Friendster.mtx FS.gvg --mem 8G")]
     Convert(ConvertArgs),
+    /// Write a part of a graph as a graph of its own: its largest component, or what is near a vertex
+    #[command(after_long_help = "Example: what three edges lead to from vertex 0\n  \
+        gpuvm-graph extract karate.mtx near.gvg --around 0 --hops 3 --ids near.csv")]
+    Extract(ExtractArgs),
     /// Make a graph of a known family as a .gvg file: gap-kron:24, gap-urand:20, grid:1000x1000
     #[command(
         after_long_help = "Example: GAP-kron of the SuiteSparse collection, 134 million vertices; takes 57 GB\n  \
@@ -61,8 +68,13 @@ pub enum Command {
     )]
     Generate(GenerateArgs),
     /// Tell what is in a graph file: sizes, degrees, weights, pages
-    #[command(after_long_help = "Example:\n  gpuvm-graph info karate.mtx --page-size 64K")]
+    #[command(after_long_help = "Examples: what the head says, at once; and all\n  \
+        gpuvm-graph info karate.mtx\n  gpuvm-graph info karate.mtx --full --page-size 64K")]
     Info(InfoArgs),
+    /// List the graphs that are known by name, or check that a file holds one of them
+    #[command(after_long_help = "Example: whether a download is whole\n  \
+        gpuvm-graph datasets --check com-Friendster.tar.gz")]
+    Datasets(DatasetsArgs),
     /// Tell what of this machine a run depends on, what is wrong with it, and what to do
     #[command(after_long_help = "Example: when a run is slow or fails\n  gpuvm-graph doctor")]
     Doctor(DoctorArgs),
@@ -154,9 +166,58 @@ pub struct ConvertArgs {
     /// The graph to convert, a file or a name
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The file to write, whose name must end in .gvg
-    #[arg(value_name = "OUT.gvg")]
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
+    /// Replace the file if it is there
+    #[arg(long, help_heading = "Result")]
+    pub force: bool,
+    /// Convert within so much memory, for a graph that does not fit: sorted on disk, and the same file in the end as with
+    /// --order natural --heads 0
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes, help_heading = "Result")]
+    pub mem: Option<u64>,
+    /// Where --mem sorts; beside the file to write if not given
+    #[arg(long, value_name = "DIR", requires = "mem", help_heading = "Result")]
+    pub temp_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub weights: WeightArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("part").args(["largest_component", "around"]).required(true)))]
+pub struct ExtractArgs {
+    /// The graph, a file or a name
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// The component with most vertices, edges taken as undirected
+    #[arg(long, help_heading = "Part")]
+    pub largest_component: bool,
+    /// What is near this vertex (from 0): all that --hops edges lead to, along their direction
+    #[arg(long, value_name = "V", requires = "hops", allow_hyphen_values = true, help_heading = "Part")]
+    pub around: Option<VertexArg>,
+    /// How many edges from the vertex of --around
+    #[arg(long, value_name = "K", requires = "around", allow_negative_numbers = true, help_heading = "Part")]
+    pub hops: Option<u32>,
+    /// Write the original id of every vertex: .npy, .csv or .txt by extension
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub ids: Option<PathBuf>,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
@@ -164,6 +225,8 @@ pub struct ConvertArgs {
     pub load: LoadArgs,
     #[command(flatten)]
     pub weights: WeightArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -176,15 +239,20 @@ pub struct GenerateArgs {
     /// SuiteSparse collection that can be generated: GAP-kron (GK), GAP-urand (GU)
     #[arg(value_name = "NAME")]
     pub name: NamedGraph,
-    /// The file to write, whose name must end in .gvg
-    #[arg(value_name = "OUT.gvg")]
+    /// The file to write: .gvg, .mtx (Matrix Market), .el or .wel (edge list, with weights), .sg or .wsg (GAP suite)
+    #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// Format of the file to write, whatever its name: gvg, mtx, el, wel, sg, wsg
+    #[arg(long, value_name = "FORMAT", help_heading = "Result")]
+    pub to: Option<OutputFormat>,
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
     /// With the weights of the GAP suite, 1 to 255
     #[arg(long)]
     pub weighted: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -197,7 +265,10 @@ pub struct InfoArgs {
     /// The graph to look at, a file or a name
     #[arg(value_name = "GRAPH")]
     pub graph: Option<PathBuf>,
-    /// List the graphs that are known by name
+    /// Read the file, whatever its head says: degrees, weights, pages; edge lists are always read
+    #[arg(long, conflicts_with = "known")]
+    pub full: bool,
+    /// List the graphs that are known by name, as `datasets` does
     #[arg(long)]
     pub known: bool,
     #[command(flatten)]
@@ -208,6 +279,18 @@ pub struct InfoArgs {
     pub weights: WeightArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct DatasetsArgs {
+    /// The graph that the file of --check should be; that which the file is called like if not given
+    #[arg(value_name = "NAME", requires = "check")]
+    pub name: Option<NamedGraph>,
+    /// Compare the vertices and edges of this file with those of a known graph; exit code 1 if they differ
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,
 }
@@ -230,6 +313,9 @@ pub struct RunArgs {
     /// gap-urand:20, grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
+    /// Order of the rows in memory, as for `convert`; that of the file if not given
+    #[arg(long, help_heading = "Graph")]
+    pub order: Option<OrderArg>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -307,6 +393,24 @@ pub struct LoadArgs {
     pub cache_dir: Option<PathBuf>,
 }
 
+/// How a graph file is laid out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "File")]
+pub struct LayoutArgs {
+    /// Order of the rows in the file: as in the input (natural), by falling degree, or by degree if a few vertices have most
+    /// of the edges (auto). Vertices keep their ids whatever the order
+    #[arg(long, default_value = "auto")]
+    pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
+    /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
+    pub heads: Option<u32>,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph")]
 pub struct WeightArgs {
@@ -354,6 +458,9 @@ pub struct DeviceArgs {
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
+    /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
+    #[arg(long, default_value = "auto")]
+    pub direction: DirectionArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
@@ -391,6 +498,24 @@ pub enum AccessArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderArg {
+    Auto,
+    Natural,
+    Degree,
+}
+
+impl OrderArg {
+    /// What it means for a graph.
+    pub fn of(self, csr: &Csr) -> Order {
+        match self {
+            Self::Auto => csr.suitable_order(),
+            Self::Natural => Order::Natural,
+            Self::Degree => Order::Degree,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum VariantArg {
     Auto,
     Naive,
@@ -402,6 +527,13 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionArg {
+    Auto,
+    Push,
+    Pull,
 }
 
 /// The width of a bucket; `None` for `auto`.
@@ -474,6 +606,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn page_size(text: &str) -> Result<PageSize, String> {
     PageSize::new(bytes(text)?).map_err(|error| error.to_string())
+}
+
+fn heads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(heads) if heads == 0 || heads.is_power_of_two() && heads <= Heads::MOST => Ok(heads),
+        _ => Err(format!("use 0, or a power of two up to {}", Heads::MOST)),
+    }
 }
 
 fn distance(text: &str) -> Result<f64, String> {

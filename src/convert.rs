@@ -1,20 +1,22 @@
-//! `convert` and `generate`: a graph of any origin to a `.gvg` file.
+//! `convert` and `generate`: a graph of any origin to a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadError, write_gvg};
+use gpuvm_engine::graph::{Csr, Heads};
+use gpuvm_loaders::{LoadOptions, LoadedGraph, MemoryBound, OutputFormat, convert_within};
 use serde::Serialize;
 
-use crate::args::{ConvertArgs, GenerateArgs};
+use crate::args::{ConvertArgs, GenerateArgs, LayoutArgs, OrderArg};
 use crate::named::{self, Opened};
-use crate::output::{Draft, JsonSink, refuse_same_file};
+use crate::output::JsonSink;
 use crate::progress::Watch;
-use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, grouped, time};
+use crate::report::{self, GraphReport, Program, Report, SCHEMA, Sheet, Timings, count, time};
 use crate::settings;
+use crate::target::{Target, WrittenReport};
 
 #[derive(Debug, Serialize)]
 struct ConvertReport {
@@ -22,27 +24,96 @@ struct ConvertReport {
     program: Program,
     graph: GraphReport,
     timings: Timings,
-    output: PathBuf,
-    bytes_written: u64,
-    write_seconds: f64,
+    #[serde(flatten)]
+    written: WrittenReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryReport>,
+}
+
+/// How a conversion within a bound went.
+#[derive(Debug, Serialize)]
+struct MemoryReport {
+    bound_bytes: u64,
+    /// The most memory that the program had at a time, where the system tells.
+    peak_resident_bytes: Option<u64>,
+    runs: u64,
+    temporary_bytes: u64,
 }
 
 /// Loads the graph and writes it.
 pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let target = Target::new(&args.output, args.force, Some(&args.input))?;
+    let target = Target::new(&args.output, args.to, args.force, Some(&args.input))?;
     let json = JsonSink::create(&args.json.into(), Some(&args.input))?;
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
-    let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    check_layout(&args.layout, target.format(), args.mem.is_some())?;
+    if let Some(bytes) = args.mem {
+        let bound = MemoryBound { bytes, temp_dir: args.temp_dir };
+        let report = convert_in_bound(&args.input, target, &options, &bound, watch)?;
+        return report::deliver(&report, json, quiet).context("the graph was converted, but not reported");
+    }
+    let mut opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    if target.format() == OutputFormat::Gvg {
+        opened.graph = laid_out(opened.graph, &args.layout)?;
+    }
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
-    let report = target.write("convert", &args.input, opened, timings, watch)?;
+    let report = write("convert", &args.input, target, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
+}
+
+/// Converts within a bound of memory.
+fn convert_in_bound(
+    input: &Path,
+    target: Target<'_>,
+    options: &LoadOptions,
+    bound: &MemoryBound,
+    watch: &Watch,
+) -> Result<ConvertReport> {
+    if target.format() != OutputFormat::Gvg {
+        bail!(
+            "--mem is for .gvg files: convert to one first, and from it, which takes no memory, to another format"
+        );
+    }
+    if !input.exists() && input.to_str().is_some_and(|name| name.parse::<NamedGraph>().is_ok()) {
+        bail!("{}: --mem is for files, a graph that is generated has to fit memory", input.display());
+    }
+    let started = Instant::now();
+    let mut converted = None;
+    let written = target.write_by(0, watch, |path, _| {
+        let done = convert_within(input, path, options, bound, watch)?;
+        let bytes = done.bytes_written;
+        converted = Some(done);
+        Ok(bytes)
+    })?;
+    let Some(converted) = converted else { bail!("nothing was converted") };
+    let memory = MemoryReport {
+        bound_bytes: bound.bytes,
+        peak_resident_bytes: peak_resident_bytes(),
+        runs: converted.num_runs,
+        temporary_bytes: converted.temporary_bytes,
+    };
+    Ok(ConvertReport {
+        schema: SCHEMA,
+        program: Program::new("convert"),
+        timings: Timings::of_load(started.elapsed(), &converted.summary),
+        graph: GraphReport::of_converted(input, converted),
+        written,
+        memory: Some(memory),
+    })
+}
+
+/// The most memory that this program had at a time, mapped files included; Linux tells.
+fn peak_resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 /// Makes a graph of a family and writes it.
 pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let target = Target::new(&args.output, args.force, None)?;
+    let target = Target::new(&args.output, args.to, args.force, None)?;
+    check_layout(&args.layout, target.format(), false)?;
     let name = PathBuf::from(args.name.to_string());
     let json = JsonSink::create(&args.json.into(), Some(&args.output))?;
 
@@ -58,64 +129,74 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
         }
         (None, name) => bail!("{name} cannot be generated"),
     };
+    let graph = match target.format() {
+        OutputFormat::Gvg => laid_out(graph, &args.layout)?,
+        _ => graph,
+    };
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
-    let report = target.write("generate", &name, Opened { graph, cache: None }, timings, watch)?;
+    let report = write("generate", &name, target, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
 }
 
-/// A `.gvg` file that can be written and is not there yet.
-struct Target<'a> {
-    path: &'a Path,
-    draft: Draft,
+/// Refuses a layout that the file cannot have.
+fn check_layout(layout: &LayoutArgs, format: OutputFormat, in_bound: bool) -> Result<()> {
+    let asked = [
+        ("--order degree", matches!(layout.order, OrderArg::Degree)),
+        ("--reverse", layout.reverse),
+        ("--heads", layout.heads.is_some_and(|heads| heads > 0)),
+    ];
+    let Some((option, _)) = asked.into_iter().find(|&(_, is_asked)| is_asked) else { return Ok(()) };
+    if format != OutputFormat::Gvg {
+        bail!("{option} is for .gvg files: a .{format} has neither an order of its own nor copies of edges");
+    }
+    if in_bound {
+        bail!(
+            "{option} takes the memory of the graph: convert with --mem, and then the .gvg file with {option}"
+        );
+    }
+    Ok(())
 }
 
-impl<'a> Target<'a> {
-    fn new(path: &'a Path, force: bool, input: Option<&Path>) -> Result<Self> {
-        let shown = path.display();
-        if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("gvg")) {
-            bail!("{shown}: the name of the file to write must end in .gvg");
-        }
-        if let Some(input) = input {
-            refuse_same_file(path, input)?;
-        }
-        if path.exists() && !path.is_dir() && !force {
-            bail!("{shown}: is there already, use --force to replace it");
-        }
-        Ok(Self { path, draft: Draft::create(path)? })
-    }
+/// The graph as its file is to hold it.
+fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
+    let LoadedGraph { csr, summary, ids } = graph;
+    let order = layout.order.of(&csr);
+    let csr = csr.in_order(order)?;
+    // Heads serve bottom-up steps, which go over the edges into each vertex.
+    let heads = match layout.heads {
+        Some(heads) => heads,
+        None => match csr.incoming().and_then(Csr::heads) {
+            Some(heads) => heads.per_vertex(),
+            None if csr.is_symmetric() => csr.suitable_heads(),
+            None => Heads::DEFAULT,
+        },
+    };
+    let csr = match csr.is_symmetric() {
+        true => csr.with_heads(heads)?,
+        false if layout.reverse || csr.reverse().is_some() => csr.with_reverse(heads)?,
+        false => csr,
+    };
+    Ok(LoadedGraph { csr, summary, ids })
+}
 
-    fn write(
-        self,
-        command: &'static str,
-        input: &Path,
-        opened: Opened,
-        timings: Timings,
-        watch: &Watch,
-    ) -> Result<ConvertReport> {
-        watch.interrupt.check()?;
-        let started = Instant::now();
-        let shown = self.path.display();
-        let Opened { graph, cache } = opened;
-        let written = write_gvg(self.draft.temporary_path(), &graph, watch);
-        let bytes_written = written.map_err(|error| match error {
-            // Not the name of the draft, which nobody has typed.
-            LoadError::Write { source, .. } => {
-                Error::new(source).context(format!("{shown}: cannot be written"))
-            }
-            error => error.into(),
-        })?;
-        watch.interrupt.check()?;
-        self.draft.keep()?;
-        Ok(ConvertReport {
-            schema: SCHEMA,
-            program: Program::new(command),
-            graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
-            timings,
-            output: self.path.to_owned(),
-            bytes_written,
-            write_seconds: started.elapsed().as_secs_f64(),
-        })
-    }
+fn write(
+    command: &'static str,
+    input: &Path,
+    target: Target<'_>,
+    opened: Opened,
+    timings: Timings,
+    watch: &Watch,
+) -> Result<ConvertReport> {
+    let Opened { graph, cache } = opened;
+    let written = target.write(&graph, watch)?;
+    Ok(ConvertReport {
+        schema: SCHEMA,
+        program: Program::new(command),
+        graph: GraphReport::new(input, &graph.csr, graph.summary, cache),
+        timings,
+        written,
+        memory: None,
+    })
 }
 
 impl Report for ConvertReport {
@@ -123,13 +204,25 @@ impl Report for ConvertReport {
         let mut sheet = Sheet::default();
         self.graph.describe(&mut sheet);
         sheet.line("weights", self.graph.weight_type);
-        sheet.line("output", self.output.display());
-        sheet.more(format_args!(
-            "{} bytes ({})",
-            grouped(self.bytes_written),
-            ByteSize::b(self.bytes_written)
-        ));
-        sheet.line("time", format_args!("{}, write {}", self.timings, time(self.write_seconds)));
+        self.written.describe(&mut sheet);
+        if let Some(memory) = &self.memory {
+            let bound = ByteSize::b(memory.bound_bytes);
+            match memory.peak_resident_bytes {
+                Some(peak) => {
+                    sheet.line(
+                        "memory",
+                        format_args!("{} resident at the most, of {bound}", ByteSize::b(peak)),
+                    );
+                }
+                None => sheet.line("memory", format_args!("bound {bound}")),
+            }
+            sheet.more(format_args!(
+                "{} sorted on disk, {}",
+                count(memory.runs, "run", "runs"),
+                ByteSize::b(memory.temporary_bytes)
+            ));
+        }
+        sheet.line("time", format_args!("{}, write {}", self.timings, time(self.written.write_seconds)));
         sheet.0
     }
 }

@@ -1,12 +1,13 @@
 //! `info`: what a person wants to know of a graph.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use anyhow::Result;
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, VertexId, WeightRange, Weights};
-use gpuvm_loaders::{LoadError, LoadOptions, LoadedGraph, WeightRule};
+use gpuvm_loaders::{FileHeader, LoadError, LoadOptions, LoadedGraph, WeightRule, header};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -31,6 +32,15 @@ struct InfoReport {
     page_size_bytes: u64,
     pages: u64,
     timings: Timings,
+}
+
+/// What the head of a file says, of which nothing more was read.
+#[derive(Debug, Serialize)]
+struct HeaderReport {
+    schema: u32,
+    program: Program,
+    path: PathBuf,
+    header: FileHeader,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,10 +83,17 @@ struct SizeReport {
 
 /// Looks at a graph and tells.
 pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
-    let Some(graph) = args.graph else { return known::list(&args.json.into(), quiet) };
+    let Some(graph) = args.graph else { return known::list("info", &args.json.into(), quiet) };
     let json = JsonSink::create(&args.json.into(), Some(&graph))?;
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
+    if !args.full
+        && graph.is_file()
+        && let Some(header) = header(&graph, &options)?
+    {
+        let report = HeaderReport { schema: SCHEMA, program: Program::new("info"), path: graph, header };
+        return report::deliver(&report, json, quiet);
+    }
     let mut unusable = None;
     let cache_dir = args.load.cache_dir.as_deref();
     let opened =
@@ -192,6 +209,36 @@ fn isolated_vertices(csr: &Csr) -> u64 {
         .for_each(|v| v.store(true, Relaxed));
     let without_edge_in = |u: &VertexId| !has_edge_in[*u as usize].load(Relaxed);
     vertices(csr).filter(without_edge_out).filter(without_edge_in).count() as u64
+}
+
+impl Report for HeaderReport {
+    fn text(&self) -> String {
+        let FileHeader { format, converted_from, rows, columns, field, symmetry, .. } = &self.header;
+        let mut sheet = Sheet::default();
+        sheet.line("graph", self.path.display());
+        let from = converted_from.as_ref().map_or_else(String::new, |format| format!(" from {format}"));
+        sheet.more(format_args!("{format}{from}, {field} {symmetry}"));
+        sheet.more(format_args!(
+            "{}, {}, {}",
+            count(*rows, "row", "rows"),
+            count(*columns, "column", "columns"),
+            count(self.header.stored_entries, "stored entry", "stored entries")
+        ));
+        if let (Some(vertices), Some(edges)) = (self.header.vertices, self.header.edges) {
+            sheet.more(format_args!(
+                "{}, {}, both directions counted",
+                count(vertices, "vertex", "vertices"),
+                count(edges, "edge", "edges")
+            ));
+        }
+        if let Some(weight_type) = self.header.weight_type {
+            sheet.line("weights", weight_type);
+        }
+        let bytes = self.header.file_bytes;
+        sheet.line("file", format_args!("{} bytes ({})", grouped(bytes), ByteSize::b(bytes)));
+        sheet.line("more", "--full reads the file: edges, degrees, weights, pages");
+        sheet.0
+    }
 }
 
 impl Report for InfoReport {

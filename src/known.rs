@@ -1,13 +1,18 @@
-//! `info --known`: the graphs that have a name.
+//! `datasets`, and `info --known`: the graphs that have a name, and whether a file holds one of them.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use gpuvm_datasets::KnownGraph;
+use anyhow::{Result, anyhow};
+use gpuvm_datasets::{KnownGraph, NamedGraph};
+use gpuvm_loaders::{LoadOptions, WeightRule, load};
 use serde::Serialize;
 
+use crate::args::DatasetsArgs;
+use crate::named;
 use crate::output::JsonSink;
-use crate::report::{self, Program, Report, SCHEMA, grouped};
+use crate::progress::Watch;
+use crate::report::{self, Program, Report, SCHEMA, Sheet, grouped};
 use crate::settings::JsonTarget;
 
 /// Families of generated graphs, and what they are.
@@ -47,8 +52,108 @@ struct Family {
     description: &'static str,
 }
 
+/// A file that is not the graph that it should be: exit code 1.
+#[derive(Debug)]
+pub struct AnotherGraph {
+    file: PathBuf,
+    name: String,
+    differences: String,
+}
+
+impl fmt::Display for AnotherGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not {}: {}", self.file.display(), self.name, self.differences)
+    }
+}
+
+impl std::error::Error for AnotherGraph {}
+
+#[derive(Debug, Serialize)]
+struct CheckReport {
+    schema: u32,
+    program: Program,
+    check: Check,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    file: PathBuf,
+    name: String,
+    vertices: Counts,
+    edges: Counts,
+    same: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Counts {
+    expected: u64,
+    found: u64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expected == self.found {
+            true => write!(f, "{}, as expected", grouped(self.found)),
+            false => write!(f, "{}, expected {}", grouped(self.found), grouped(self.expected)),
+        }
+    }
+}
+
+/// Lists the graphs, or compares a file with one.
+pub fn datasets(args: DatasetsArgs, quiet: bool, watch: &Watch) -> Result<()> {
+    match &args.check {
+        None => list("datasets", &args.json.into(), quiet),
+        Some(file) => check(file, args.name, &args.json.into(), quiet, watch),
+    }
+}
+
+/// Compares the counts of a file with those of the graph called `name`, or as the file is called.
+fn check(file: &Path, name: Option<NamedGraph>, json: &JsonTarget, quiet: bool, watch: &Watch) -> Result<()> {
+    let shown = file.display();
+    let name = name.or_else(|| named::known_by_file_name(file).map(NamedGraph::Known)).ok_or_else(|| {
+        anyhow!("{shown}: is not called like a known graph: give its name, as in datasets FS --check {shown}")
+    })?;
+    let counts = name.counts().ok_or_else(|| {
+        anyhow!(
+            "{name}: how many edges it has is not known without generating it; known are {} and grids",
+            KnownGraph::all().iter().map(|known| known.short_name).collect::<Vec<_>>().join(", ")
+        )
+    })?;
+    let json = JsonSink::create(json, Some(file))?;
+    let options = LoadOptions { weights: WeightRule::Ignore, ..LoadOptions::default() };
+    let csr = load(file, &options, watch)?.csr;
+    let check = Check {
+        file: file.to_owned(),
+        name: name.to_string(),
+        vertices: Counts { expected: counts.0, found: csr.num_vertices() },
+        edges: Counts { expected: counts.1, found: csr.num_edges() },
+        same: counts == (csr.num_vertices(), csr.num_edges()),
+    };
+    let different = (!check.same).then(|| AnotherGraph {
+        file: file.to_owned(),
+        name: name.to_string(),
+        differences: format!("vertices {}; edges {}", check.vertices, check.edges),
+    });
+    report::deliver(&CheckReport { schema: SCHEMA, program: Program::new("datasets"), check }, json, quiet)?;
+    different.map_or(Ok(()), |different| Err(different.into()))
+}
+
+impl Report for CheckReport {
+    fn text(&self) -> String {
+        let Check { file, name, vertices, edges, same } = &self.check;
+        let mut sheet = Sheet::default();
+        sheet.line("file", file.display());
+        sheet.line("graph", name);
+        sheet.line("vertices", vertices);
+        sheet.line("edges", edges);
+        let verdict = if *same { "same counts" } else { "another graph" };
+        sheet.line("verdict", verdict);
+        sheet.0
+    }
+}
+
 /// Lists them.
-pub fn list(json: &JsonTarget, quiet: bool) -> Result<()> {
+pub fn list(command: &'static str, json: &JsonTarget, quiet: bool) -> Result<()> {
     let json = JsonSink::create(json, None)?;
     let known = KnownGraph::all().iter().map(|graph| Known {
         name: graph.name,
@@ -65,7 +170,7 @@ pub fn list(json: &JsonTarget, quiet: bool) -> Result<()> {
     let families = GENERATED.map(|(name, description)| Family { name, description });
     let report = KnownReport {
         schema: SCHEMA,
-        program: Program::new("info"),
+        program: Program::new(command),
         known: known.collect(),
         families: families.into(),
     };

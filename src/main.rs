@@ -1,12 +1,13 @@
 //! `gpuvm-graph`: traversal of graphs larger than GPU memory, from the command line.
 //!
 //! A run goes from `args` (what was typed) over `settings` (what it means) to `run`, and its result to `report` and
-//! `output`. Exit codes: 0 done, 1 `--verify` found a difference, 2 anything else.
+//! `output`. Exit codes: 0 done, 1 `--verify` or `--check` found a difference, 2 anything else.
 #![forbid(unsafe_code)]
 
 mod args;
 mod convert;
 mod doctor;
+mod extract;
 mod ids;
 mod info;
 mod known;
@@ -17,6 +18,7 @@ mod progress;
 mod report;
 mod run;
 mod settings;
+mod target;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -26,11 +28,12 @@ use clap::Parser;
 use tracing::level_filters::LevelFilter;
 
 use args::{Arguments, Command, PlannedRun};
+use known::AnotherGraph;
 use progress::{Interrupt, Watch};
 use run::WrongAnswer;
 use settings::RunSettings;
 
-/// `--verify` found a difference.
+/// `--verify` or `--check` found a difference.
 const DIFFERENT: u8 = 1;
 /// Anything else than done.
 const FAILED: u8 = 2;
@@ -49,10 +52,13 @@ fn main() -> ExitCode {
 
 /// What is printed for an error, its causes after it, and the exit code.
 fn failure(error: &Error) -> (String, u8) {
-    match error.downcast_ref::<WrongAnswer>() {
-        Some(difference) => (format!("difference: {difference}"), DIFFERENT),
-        None => (format!("error: {error:#}"), FAILED),
+    if let Some(difference) = error.downcast_ref::<WrongAnswer>() {
+        return (format!("difference: {difference}"), DIFFERENT);
     }
+    if let Some(difference) = error.downcast_ref::<AnotherGraph>() {
+        return (format!("difference: {difference}"), DIFFERENT);
+    }
+    (format!("error: {error:#}"), FAILED)
 }
 
 fn start(arguments: Arguments) -> Result<()> {
@@ -72,6 +78,10 @@ fn start(arguments: Arguments) -> Result<()> {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             convert::convert(args, quiet, &watch)
         }
+        Command::Extract(args) => {
+            size_thread_pool(args.threads.threads.map(usize::from))?;
+            extract::extract(args, quiet, &watch)
+        }
         Command::Generate(args) => {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             convert::generate(args, quiet, &watch)
@@ -80,6 +90,7 @@ fn start(arguments: Arguments) -> Result<()> {
             size_thread_pool(args.threads.threads.map(usize::from))?;
             info::info(args, quiet, &watch)
         }
+        Command::Datasets(args) => known::datasets(args, quiet, &watch),
         Command::Doctor(args) => doctor::doctor(args, quiet),
     }
 }

@@ -25,6 +25,7 @@ static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes what would be left when the program ends at once. Those kept are elsewhere by now.
 pub fn discard_drafts() {
+    gpuvm_loaders::discard_drafts();
     for path in &*DRAFTS.lock().unwrap_or_else(PoisonError::into_inner) {
         let _ = fs::remove_file(path);
     }
@@ -65,6 +66,11 @@ impl Draft {
     /// Where the bytes are for now.
     pub fn temporary_path(&self) -> &Path {
         self.file.get_ref().path()
+    }
+
+    /// The file, for writers that seek. What is written to it comes before all that was not flushed yet.
+    pub fn file(&self) -> &std::fs::File {
+        self.file.get_ref().as_file()
     }
 
     /// Where they will be.

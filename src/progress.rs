@@ -71,7 +71,9 @@ impl Watch {
             true => ProgressBar::new(0),
             false => ProgressBar::hidden(),
         };
-        if let Ok(style) = ProgressStyle::with_template("{msg:12} {wide_bar} {percent:>3}% {elapsed:>4}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:12} {wide_bar} {percent:>3}% {elapsed:>4}, {eta} left")
+        {
             bar.set_style(style);
         }
         Self { bar, interrupt }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
-use gpuvm_loaders::LoadSummary;
+use gpuvm_engine::{Access, Direction, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
+use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -74,6 +74,12 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
+    pub order: &'static str,
+    /// Whether the edges of a directed graph are there a second time, turned round.
+    pub reverse: bool,
+    /// 0 for none.
+    pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     #[serde(flatten)]
@@ -88,8 +94,27 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            order: if csr.permutation().is_some() { "degree" } else { "natural" },
+            reverse: csr.reverse().is_some(),
+            heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
+        }
+    }
+
+    /// Of a graph that was converted without being in memory.
+    pub fn of_converted(path: &Path, converted: Converted) -> Self {
+        Self {
+            path: path.to_owned(),
+            vertices: converted.num_vertices,
+            edges: converted.num_edges,
+            symmetric: converted.symmetric,
+            weight_type: converted.weight_type,
+            order: "natural",
+            reverse: false,
+            heads_per_vertex: 0,
+            cache: None,
+            summary: converted.summary,
         }
     }
 
@@ -309,9 +334,12 @@ impl Run {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
-            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
+        // A pull looks at few of the edges of what it reaches: that is its point.
+        let pulled = stats.steps.iter().any(|step| step.direction == Direction::Pull);
         let edges_traversed = match answer {
             Answer::PageRank(_) => stats.edges(),
+            Answer::Bfs(_) if pulled => edges_of_reached,
             _ => edges_of_reached.min(stats.edges()),
         };
         let (reached, farthest) = match answer {
@@ -320,7 +348,7 @@ impl Run {
             Answer::Components(_) | Answer::PageRank(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
-        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
             source: answer.source().map(|source| ids.of(source)),
             reached,

@@ -204,8 +204,15 @@ impl Job {
         let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
-        let Opened { graph: LoadedGraph { csr, summary, ids }, cache } =
+        let Opened { graph: LoadedGraph { mut csr, mut summary, ids }, cache } =
             named::open(&settings.graph, &settings.load, settings.cache_dir.as_deref(), watch)?;
+        if let Some(order) = settings.order {
+            watch.interrupt.check()?;
+            let started = Instant::now();
+            let order = order.of(&csr);
+            csr = csr.in_order(order)?;
+            summary.build_seconds += started.elapsed().as_secs_f64();
+        }
         let timings = Timings::of_load(started.elapsed(), &summary);
         watch.interrupt.check()?;
         let graph = GraphReport::new(&settings.graph, &csr, summary, cache);
@@ -273,11 +280,15 @@ fn check(
 fn with_cure(error: gpuvm_engine::Error, path: &Path, csr: &Csr) -> Error {
     let edge_name = |edge: u64| {
         let u = csr.row_offsets().partition_point(|&offset| offset <= edge) - 1;
-        format!("{}: edge {u} -> {}", path.display(), csr.column_indices()[edge as usize])
+        let (u, v) = (csr.original_id(u as VertexId), csr.original_id(csr.column_indices()[edge as usize]));
+        format!("{}: edge {u} -> {v}", path.display())
     };
     match error {
         gpuvm_engine::Error::BudgetTooSmall { least_bytes, .. } => {
             anyhow!("{error}: use --gpu-mem {least_bytes} or more")
+        }
+        gpuvm_engine::Error::LargerThanHostMemory { .. } => {
+            anyhow!("{error}: use --device cpu, which reads the file as it is needed")
         }
         gpuvm_engine::Error::ChunkEdges { .. } => anyhow!("{error}; see --chunk-edges and --page-size"),
         gpuvm_engine::Error::NegativeWeight { edge, weight } => anyhow!(

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, EngineConfig, PageRankOptions, Policy, Variant, Workload};
+use gpuvm_engine::{
+    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, Variant, Workload,
+};
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PageRankArgs, PolicyArg, RunArgs,
-    SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
+    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
 };
 use crate::ids::Ids;
 
@@ -22,6 +24,7 @@ pub struct RunSettings {
     pub graph: PathBuf,
     pub load: LoadOptions,
     pub cache_dir: Option<PathBuf>,
+    pub order: Option<OrderArg>,
     pub config: EngineConfig,
     pub search: Option<SearchArgs>,
     pub output: Option<PathBuf>,
@@ -105,6 +108,7 @@ impl RunSettings {
             graph: run.graph,
             load: load_options(&run.load, weights),
             cache_dir: run.load.cache_dir,
+            order: run.order,
             config: engine_config(&run.device),
             search,
             output: run.output,
@@ -163,6 +167,7 @@ impl RunSettings {
             page_size_bytes: self.config.page_size.bytes(),
             variant: self.config.variant,
             policy: self.config.policy,
+            direction: self.config.directions,
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
             depth_limit: match self.algorithm {
@@ -196,6 +201,7 @@ pub struct SettingsReport {
     pub page_size_bytes: u64,
     pub variant: Variant,
     pub policy: Policy,
+    pub direction: Directions,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,6 +243,7 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
         relabel: args.relabel,
         member: args.member.clone(),
         verify_file: args.verify_file,
+        memory_bytes: None,
     }
 }
 
@@ -266,13 +273,18 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             PolicyArg::Clock => Policy::Clock,
             PolicyArg::PinnedShare => Policy::PinnedShare,
         },
+        directions: match args.direction {
+            DirectionArg::Auto => Directions::Auto,
+            DirectionArg::Push => Directions::Push,
+            DirectionArg::Pull => Directions::Pull,
+        },
         chunk_edges: args.chunk_edges,
         ..EngineConfig::default()
     }
 }
 
 /// The vertex of `csr` that `argument` names; `role` says what it is in messages.
-fn vertex(role: &str, argument: &VertexArg, csr: &Csr, ids: &Ids) -> Result<VertexId> {
+pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr, ids: &Ids) -> Result<VertexId> {
     let (VertexArg(typed), num_vertices) = (argument, csr.num_vertices());
     let named = typed.parse::<u64>().ok().and_then(|id| ids.vertex(id));
     match named {
@@ -288,7 +300,7 @@ fn vertex(role: &str, argument: &VertexArg, csr: &Csr, ids: &Ids) -> Result<Vert
 
 /// `count` vertices with outgoing edges, no two the same, each as likely as any other; the same for the same seed.
 fn random_sources(csr: &Csr, count: u64, seed: u64) -> Result<Vec<VertexId>> {
-    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(u) > 0);
+    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(csr.row_of(u)) > 0);
     let available = with_edges().count() as u64;
     if count > available {
         bail!(

@@ -292,6 +292,7 @@ fn every_field_of_json_is_documented() {
     let page = include_str!("../docs/json.md");
     let folder = Folder::with(SMALL);
     let mut names = BTreeSet::new();
+    folder.done("generate grid:3x2 grid.gvg");
     for line in [
         "bfs --graph graph.mtx --source 4 --source 0 --target 2 --parents --depth-limit 3 --verify --output out.csv",
         "sssp --graph graph.mtx",
@@ -299,15 +300,20 @@ fn every_field_of_json_is_documented() {
         "plan cc --graph graph.mtx",
         "pagerank --graph graph.mtx --verify",
         "info graph.mtx",
+        "info graph.mtx --full",
         "convert graph.mtx graph.gvg",
+        "convert graph.mtx bound.gvg --mem 1G",
+        "convert graph.mtx graph.el",
+        "extract graph.mtx part.gvg --largest-component --ids ids.csv",
         "doctor",
         "cc --graph grid:3x2",
         "info --known",
+        "datasets grid:3x2 --check grid.gvg",
     ] {
         fields(&folder.json(line), &mut names);
     }
     fs::write(folder.path("complex.mtx"), COMPLEX).expect("written");
-    fields(&folder.json("info complex.mtx"), &mut names);
+    fields(&folder.json("info complex.mtx --full"), &mut names);
     let missing: Vec<_> = names.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/json.md lacks {missing:?}");
 }
@@ -426,7 +432,7 @@ fn graph_without_edges_is_no_error() {
             assert_mentions(&folder.done(&format!("cc {options}")), &["components 3\n"]);
         }
     }
-    assert_mentions(&folder.done("info graph.mtx"), &["isolated   3 vertices", "pages      0 of"]);
+    assert_mentions(&folder.done("info graph.mtx --full"), &["isolated   3 vertices", "pages      0 of"]);
     assert_mentions(&folder.done("plan bfs --graph graph.mtx --gpu-mem 1M"), &["total"]);
 }
 
@@ -442,7 +448,7 @@ fn graph_without_vertices_has_no_components_and_no_source() {
     assert!(npy(&folder.path("out.npy")).0.contains("'shape': (0,)"));
     assert_mentions(&folder.refused("bfs --graph graph.mtx"), &["no vertices"]);
     assert_mentions(&folder.refused("sssp --graph graph.mtx --source 0"), &["source 0", "no vertices"]);
-    assert_mentions(&folder.done("info graph.mtx"), &["0 vertices"]);
+    assert_mentions(&folder.done("info graph.mtx --full"), &["0 vertices"]);
 }
 
 #[test]
@@ -665,7 +671,7 @@ fn info_tells_degrees_weights_and_bytes() {
     let folder = Folder::with(
         "%%MatrixMarket matrix coordinate integer general\n5 5 6\n1 2 3\n1 2 2\n1 3 900\n1 4 5\n2 1 7\n3 3 1\n",
     );
-    let text = folder.done("info graph.mtx --page-size 4K");
+    let text = folder.done("info graph.mtx --full --page-size 4K");
     for line in [
         "           5 vertices, 4 edges, directed",
         "           self-loops 1 (dropped), duplicates 1 (merged, smallest weight), explicit zeros 0 (edges)",
@@ -677,7 +683,7 @@ fn info_tells_degrees_weights_and_bytes() {
     ] {
         assert!(text.lines().any(|l| l == line), "\"{line}\" is not a line of\n{text}");
     }
-    let json = folder.json("info graph.mtx --page-size 4K --keep-loops --keep-duplicates");
+    let json = folder.json("info graph.mtx --full --page-size 4K --keep-loops --keep-duplicates");
     assert_eq!((&json["graph"]["edges"], &json["self_loop_edges"]), (&6.into(), &1.into()));
     assert_eq!((&json["weights"]["min"], &json["weights"]["max"]), (&1.0.into(), &900.0.into()));
     let histogram = serde_json::json!([
@@ -695,10 +701,10 @@ fn info_tells_degrees_weights_and_bytes() {
 fn info_of_complex_weights_tells_the_rest() {
     let folder = Folder::with(COMPLEX);
     assert_mentions(
-        &folder.done("info graph.mtx"),
+        &folder.done("info graph.mtx --full"),
         &["2 vertices, 1 edge, directed", "weights    none:", "complex"],
     );
-    assert_mentions(&folder.done("info graph.mtx --weights abs"), &["weights    u8, 5 to 5"]);
+    assert_mentions(&folder.done("info graph.mtx --full --weights abs"), &["weights    u8, 5 to 5"]);
 }
 
 #[test]
@@ -733,7 +739,7 @@ fn converted_graph_gives_the_same_answers() {
         assert_eq!(folder.read(output), expected, "{line}");
     }
     assert_mentions(
-        &folder.done("info graph.gvg"),
+        &folder.done("info graph.gvg --full"),
         &["gvg", "5 vertices, 4 edges, directed", "weights    u8, 1 to 9"],
     );
 }

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use common::csr_of;
 use expected::{assert_distances, assert_ranks, digest_labels, digest_levels};
-use gpuvm_engine::graph::{Csr, Weights};
+use gpuvm_datasets::{GapWeights, NamedGraph};
+use gpuvm_engine::graph::{Csr, Order, Weights};
 use gpuvm_engine::{
-    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, Frames, GpuFacts, Grid, MemoryUsage,
-    PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy, SsspOptions,
-    Variant, Workload, reference, verify,
+    Access, BfsOptions, DeviceKind, Directions, Engine, EngineConfig, Error, Frames, GpuFacts, Grid,
+    MemoryUsage, PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy,
+    SsspOptions, Variant, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use proptest::prelude::*;
@@ -167,6 +168,51 @@ fn random_graphs_come_out_as_the_reference_says() {
             Ok(())
         })
         .expect("all agree");
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn orders_and_directions_give_one_answer_under_every_access() {
+    let _engine = any_engine();
+    let kron = "gap-kron:16".parse::<NamedGraph>().expect("a name").generated().expect("generated");
+    let natural = kron.generate(GapWeights::None, &()).expect("8 MB");
+    let directed: Vec<(u32, u32)> = (0..natural.num_vertices() as u32)
+        .flat_map(|u| {
+            natural.neighbors(u).iter().map(move |&v| (u, v)).filter(|&(u, v)| (u + v) % 3 != 0 || u < v)
+        })
+        .collect();
+    let directed = csr_of(natural.num_vertices() as u32, &directed, |_| Weights::Unit);
+    let directed = directed.with_reverse(2).expect("fits");
+    let workload = Workload { bfs: true, connected_components: true, parents: true, ..Workload::default() };
+    for natural in [natural, directed] {
+        let sources = [natural.max_degree_vertex().expect("vertices"), 1, 4711];
+        let expected = sources.map(|source| reference::bfs(&natural, source));
+        let labels = reference::connected_components(&natural);
+        for order in [Order::Natural, Order::Degree] {
+            let csr = natural.clone().in_order(order).expect("fits");
+            for config in settings(&csr, workload) {
+                for &directions in Directions::ALL {
+                    let mut config = EngineConfig { directions, ..config.clone() };
+                    if config.gpu_mem.is_some() {
+                        let least = with_least_budget(config.clone(), &csr, workload).gpu_mem;
+                        config.gpu_mem = config.gpu_mem.max(least);
+                    }
+                    let context = format!("{order:?} {config:?}");
+                    let engine = Engine::new(config).expect("a GPU");
+                    let mut graph = engine.prepare(csr.clone(), workload).expect("the budget is enough");
+                    for (source, levels) in sources.iter().zip(&expected) {
+                        let answer = graph.bfs(*source, &BfsOptions::default()).expect("runs");
+                        assert_eq!(answer.levels, *levels, "{context} from {source}");
+                        let options = BfsOptions { parents: true, ..BfsOptions::default() };
+                        let answer = graph.bfs(*source, &options).expect("runs");
+                        let (limit, parents) = (verify::BfsLimit::default(), answer.parents.as_deref());
+                        verify::bfs(&csr, *source, limit, &answer.levels, parents).expect("certified");
+                    }
+                    assert_eq!(graph.connected_components().expect("runs").labels, labels, "{context}");
+                }
+            }
+        }
+    }
 }
 
 /// A graph whose pages are many more than the least frames: 64 K vertices of degree 16 at random, 1024 pages.

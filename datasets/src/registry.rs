@@ -168,6 +168,19 @@ impl NamedGraph {
             Self::Grid(grid) => Some(GeneratedGraph::Grid(grid)),
         }
     }
+
+    /// Vertices, and edges of both directions, where they are known without making the graph: those of the collection's
+    /// graphs, under whatever name, and of grids.
+    pub fn counts(self) -> Option<(u64, u64)> {
+        match self {
+            Self::Known(known) => Some((known.num_vertices, known.num_edges)),
+            Self::Gap(generator) => {
+                let known = KnownGraph::all().iter().find(|known| known.generator == Some(generator))?;
+                Some((known.num_vertices, known.num_edges))
+            }
+            Self::Grid(grid) => grid.num_vertices_and_edges().ok(),
+        }
+    }
 }
 
 impl FromStr for NamedGraph {
@@ -231,6 +244,16 @@ mod tests {
         assert!(matches!(parse("gap-kron:x"), Err(NameError::Malformed { .. })));
         assert!(matches!(parse("mo:24"), Err(NameError::UnknownGraph { .. })));
         assert!(matches!(parse(""), Err(NameError::UnknownGraph { .. })));
+    }
+
+    #[test]
+    fn counts_are_known_of_the_collection_and_of_grids_alone() {
+        let counts = |name: &str| name.parse::<NamedGraph>().expect(name).counts();
+        assert_eq!(counts("FS"), Some((65_608_366, 3_612_134_270)));
+        assert_eq!(counts("gap-kron:27"), counts("GK"));
+        // Two rows of three: 3 + 2 * 2 undirected edges.
+        assert_eq!(counts("grid:3x2"), Some((6, 14)));
+        assert_eq!((counts("gap-kron:20"), counts("gap-kron:27:v1.5")), (None, None));
     }
 
     #[test]

@@ -10,12 +10,12 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
-use crate::config::{Access, EngineConfig, PageSize, Variant};
+use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::Error;
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -88,17 +88,89 @@ impl Engine {
     }
 }
 
+/// One of something for each array of edges, in the order of their pages.
+#[derive(Clone, Copy, Debug)]
+struct Arrays<T> {
+    columns: T,
+    weights: T,
+    /// Column indices of the reverse of a directed graph.
+    reverse: T,
+    heads: T,
+}
+
+impl<T> Arrays<T> {
+    fn try_map<U>(
+        self,
+        mut map: impl FnMut(&'static str, T) -> Result<U, Error>,
+    ) -> Result<Arrays<U>, Error> {
+        Ok(Arrays {
+            columns: map("column indices", self.columns)?,
+            weights: map("weights", self.weights)?,
+            reverse: map("reverse", self.reverse)?,
+            heads: map("heads", self.heads)?,
+        })
+    }
+
+    fn map<U>(&self, map: impl Fn(&T) -> U) -> Arrays<U> {
+        Arrays {
+            columns: map(&self.columns),
+            weights: map(&self.weights),
+            reverse: map(&self.reverse),
+            heads: map(&self.heads),
+        }
+    }
+}
+
+impl Arrays<u64> {
+    /// The first page of each array of so many bytes.
+    fn first_pages(self, page_size: PageSize) -> Self {
+        let pages = |bytes: u64| bytes.div_ceil(page_size.bytes());
+        let weights = pages(self.columns);
+        let reverse = weights + pages(self.weights);
+        Self { columns: 0, weights, reverse, heads: reverse + pages(self.reverse) }
+    }
+}
+
 /// The edges that kernels read.
 #[derive(Debug)]
 enum Edges {
     /// Where they lie in host memory.
-    InPlace { columns: PinnedArray, weights: PinnedArray },
+    InPlace(Arrays<PinnedArray>),
     /// The same, but through frames.
-    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    Paged(Arrays<PinnedArray>, Box<PageTable>),
     /// Copies on the device.
-    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
-    /// In the driver's unified memory.
-    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
+    Resident(Arrays<DeviceArray<u8>>),
+    /// In the driver's unified memory; none for an array without elements.
+    Managed(Arrays<Option<CudaMemory>>),
+}
+
+impl Edges {
+    fn addresses(&self) -> Arrays<u64> {
+        match self {
+            Self::InPlace(arrays) | Self::Paged(arrays, _) => arrays.map(PinnedArray::address),
+            Self::Resident(arrays) => arrays.map(DeviceArray::address),
+            Self::Managed(arrays) => arrays.map(|array| array.as_ref().map_or(0, CudaMemory::address)),
+        }
+    }
+}
+
+/// The arrays in host memory that a run under `plan` reads.
+fn host_arrays<'a>(csr: &'a Csr, workload: Workload, plan: &MemoryPlan) -> Arrays<&'a [u8]> {
+    let heads = csr.incoming().and_then(Csr::heads).filter(|_| plan.heads_per_vertex > 0);
+    let reverse = csr.reverse().filter(|_| plan.uses_reverse);
+    Arrays {
+        columns: bytemuck::cast_slice(csr.column_indices()),
+        weights: if workload.sssp { csr.weights().as_bytes() } else { &[] },
+        reverse: reverse.map_or(&[], |reverse| bytemuck::cast_slice(reverse.column_indices())),
+        heads: heads.map_or(&[], |heads| bytemuck::cast_slice(heads.ids())),
+    }
+}
+
+/// The rows of the reverse graph, whose column indices are with the other edges.
+#[derive(Debug)]
+struct Reverse {
+    row_offsets: RowOffsets,
+    segment_first_vertex: DeviceArray<VertexId>,
 }
 
 /// The row offsets that kernels read.
@@ -106,6 +178,25 @@ enum Edges {
 enum RowOffsets {
     InPlace(PinnedArray),
     Copied(DeviceArray<u64>),
+}
+
+impl RowOffsets {
+    fn new(device: &Device, access: Access, csr: &Csr) -> Result<Self, Error> {
+        Ok(match access {
+            Access::ZeroCopy if device.is_cpu() => {
+                let bytes = bytemuck::cast_slice(csr.row_offsets());
+                Self::InPlace(PinnedArray::new(device, "row offsets", bytes)?)
+            }
+            _ => Self::Copied(DeviceArray::copied(device, "row offsets", csr.row_offsets())?),
+        })
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Self::InPlace(offsets) => offsets.address(),
+            Self::Copied(offsets) => offsets.address(),
+        }
+    }
 }
 
 /// A graph on a device, with vertex state for its workload. Runs on it are warm: pages that a run leaves resident are
@@ -118,6 +209,7 @@ pub struct PreparedGraph {
     // Pinned arrays then: they are let go before the graph whose memory they name.
     edges: Edges,
     row_offsets: RowOffsets,
+    reverse: Option<Reverse>,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
@@ -136,11 +228,17 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    /// The vertices that rows are of, where rows are in another order and parents are to be found.
+    pub(crate) original_ids: DeviceArray<VertexId>,
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
+    /// Pages fetched since all were absent: more than are resident once some had to leave.
+    fetched_pages: u64,
+    /// Whether the heads have been read and stayed.
+    heads_resident: bool,
 }
 
 impl PreparedGraph {
@@ -152,57 +250,52 @@ impl PreparedGraph {
             check_weights(csr.weights())?;
         }
         load_kernels(&device, workload, csr.weights().weight_type())?;
+        let csr = match csr.is_symmetric() {
+            true => csr.with_heads(plan.heads_per_vertex)?,
+            false if plan.uses_reverse => csr.with_reverse(plan.heads_per_vertex)?,
+            false => csr,
+        };
         let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
-        let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
-        let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
-        let pinned = || -> Result<_, Error> {
-            Ok((
-                PinnedArray::new(&device, "column indices", host_columns)?,
-                PinnedArray::new(&device, "weights", host_weights)?,
-            ))
-        };
+        let host = host_arrays(csr, workload, &plan);
         let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::InPlace { columns, weights }
+                Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
             }
             (Access::Paged, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::Paged {
-                    columns,
-                    weights,
-                    table: Box::new(PageTable::new(
-                        &device,
-                        plan.num_pages,
-                        plan.num_frames as u32,
-                        plan.num_pinned_frames as u32,
-                        plan.page_size,
-                        config.policy,
-                    )?),
-                }
+                let served = config.transport.kind == TransportKind::Host;
+                let arrays = host.try_map(|what, bytes| PinnedArray::paged(&device, what, bytes, served))?;
+                let table = PageTable::new(
+                    &device,
+                    plan.num_pages,
+                    plan.num_frames as u32,
+                    plan.num_pinned_frames as u32,
+                    plan.page_size,
+                    config.policy,
+                )?;
+                // The heads are the last pages.
+                let kept = plan.num_pages - plan.num_head_frames..plan.num_pages;
+                Edges::Paged(arrays, Box::new(table.with_kept_pages(kept)))
             }
-            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
-                if !host_columns.is_empty() =>
-            {
-                let managed =
-                    |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
-                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
-                Edges::Managed { columns: managed(host_columns)?, weights }
+            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda)) => {
+                Edges::Managed(host.try_map(|_, bytes| match bytes {
+                    [] => Ok(None),
+                    bytes => CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly).map(Some),
+                })?)
             }
-            _ => Edges::Resident {
-                columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
-                weights: DeviceArray::copied(&device, "weights", host_weights)?,
-            },
+            _ => Edges::Resident(host.try_map(|what, bytes| DeviceArray::copied(&device, what, bytes))?),
         };
         let transport = match &mut edges {
-            Edges::Paged { columns, weights, table } => {
+            Edges::Paged(arrays, table) => {
                 let (frames, frames_bytes) = table.frames();
                 let mut memory = transport::Memory::new(frames, frames_bytes);
-                let first_page = column_pages(csr, plan.page_size);
-                memory.add_array(0, columns.address(), host_columns.len() as u64);
-                memory.add_array(first_page, weights.address(), host_weights.len() as u64);
+                let sizes = host.map(|bytes| bytes.len() as u64);
+                let first_pages = sizes.first_pages(plan.page_size);
+                memory.add_array(first_pages.columns, arrays.columns.address(), sizes.columns);
+                memory.add_array(first_pages.weights, arrays.weights.address(), sizes.weights);
+                memory.add_array(first_pages.reverse, arrays.reverse.address(), sizes.reverse);
+                memory.add_array(first_pages.heads, arrays.heads.address(), sizes.heads);
                 let opened = transport::open(&device, &config.transport, &memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
@@ -211,12 +304,20 @@ impl PreparedGraph {
             }
             _ => None,
         };
-        let row_offsets = match plan.access {
-            Access::ZeroCopy if device.is_cpu() => {
-                let bytes = bytemuck::cast_slice(csr.row_offsets());
-                RowOffsets::InPlace(PinnedArray::new(&device, "row offsets", bytes)?)
+        let row_offsets = RowOffsets::new(&device, plan.access, csr)?;
+        let reverse = match csr.reverse().filter(|_| plan.uses_reverse) {
+            None => None,
+            Some(reverse) => {
+                let balanced = BalancedCsr::new(reverse.clone(), plan.chunk_edges)?;
+                Some(Reverse {
+                    row_offsets: RowOffsets::new(&device, plan.access, reverse)?,
+                    segment_first_vertex: DeviceArray::copied(
+                        &device,
+                        "segments",
+                        balanced.segment_first_vertex(),
+                    )?,
+                })
             }
-            _ => RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", csr.row_offsets())?),
         };
         // Where every edge has its reverse, a vertex without edges is reached by none. A search that has found all others
         // need not look at the edges of the last ones.
@@ -233,6 +334,7 @@ impl PreparedGraph {
             nics: Vec::new(),
             edges,
             row_offsets,
+            reverse,
             segment_first_vertex: match balanced {
                 true => DeviceArray::copied(&device, "segments", graph.segment_first_vertex())?,
                 false => DeviceArray::zeroed(&device, "segments", 0)?,
@@ -245,10 +347,18 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
+                Some(permutation) => {
+                    DeviceArray::copied(&device, "original ids", permutation.original_ids())?
+                }
+                None => DeviceArray::zeroed(&device, "original ids", 0)?,
+            },
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             num_reachable,
+            fetched_pages: 0,
+            heads_resident: false,
             device,
             error: Arc::clone(&engine.error),
             running: Arc::clone(&engine.running),
@@ -279,9 +389,27 @@ impl PreparedGraph {
     /// # Errors
     /// [`Error::Cuda`] if the GPU fails.
     pub fn evict_all(&mut self) -> Result<(), Error> {
+        (self.fetched_pages, self.heads_resident) = (0, false);
         match &mut self.edges {
-            Edges::Paged { table, .. } => table.reset(),
+            Edges::Paged(_, table) => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// What kernels found, an entry a row, by the ids of vertices.
+    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
+        match self.csr().permutation() {
+            Some(permutation) => permutation.by_vertex(&by_row),
+            None => by_row,
+        }
+    }
+
+    /// Whether edges come over a link while kernels run.
+    pub(crate) fn fetches(&self) -> bool {
+        match self.plan.access {
+            Access::Paged => true,
+            Access::Resident => false,
+            Access::ZeroCopy | Access::Managed | Access::ManagedReadMostly => !self.device.is_cpu(),
         }
     }
 
@@ -306,21 +434,17 @@ impl PreparedGraph {
 
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
-        let column_bytes = csr.num_edges() * 4;
-        let (columns_at, weights_at) = match &self.edges {
-            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
-                (columns.address(), weights.address())
-            }
-            Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            Edges::Managed { columns, weights } => {
-                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
-            }
+        let sizes = host_arrays(csr, self.workload, &self.plan).map(|bytes| bytes.len() as u64);
+        let (addresses, first_pages) = (self.edges.addresses(), sizes.first_pages(self.plan.page_size));
+        let array = |pick: fn(&Arrays<u64>) -> u64| ArrayView {
+            address: pick(&addresses),
+            size_bytes: pick(&sizes),
+            first_page: pick(&first_pages),
         };
+        let heads = csr.incoming().and_then(Csr::heads).filter(|_| sizes.heads > 0);
+        let weights = array(|arrays| arrays.weights);
         let mut view = GraphView {
-            row_offsets: match &self.row_offsets {
-                RowOffsets::InPlace(offsets) => offsets.address(),
-                RowOffsets::Copied(offsets) => offsets.address(),
-            },
+            row_offsets: self.row_offsets.address(),
             segment_first_vertex: self.segment_first_vertex.address(),
             num_vertices: csr.num_vertices(),
             num_edges: csr.num_edges(),
@@ -328,20 +452,41 @@ impl PreparedGraph {
             segment_shift: self.graph.chunk_edges().trailing_zeros(),
             page_edges_shift: self.plan.page_edges.trailing_zeros(),
             weight_type: weight_code(csr.weights().weight_type()),
-            columns: ArrayView { address: columns_at, size_bytes: column_bytes, first_page: 0 },
-            weights: ArrayView {
-                address: weights_at,
-                size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
-                first_page: column_pages(csr, self.plan.page_size),
-            },
+            columns: array(|arrays| arrays.columns),
+            weights: if weighted { weights } else { ArrayView { size_bytes: 0, ..weights } },
+            heads: array(|arrays| arrays.heads),
+            num_head_vertices: heads.map_or(0, Heads::num_vertices),
+            heads_shift: heads.map_or(0, |heads| heads.per_vertex().trailing_zeros()),
             ..GraphView::default()
         };
-        if let Edges::Paged { table, .. } = &self.edges {
+        if let Edges::Paged(_, table) = &self.edges {
             view.paged = 1;
             view.page_table = table.table_view();
             view.frame_pool = table.pool_view();
         }
         view
+    }
+
+    /// The graph of the edges into each vertex, with the heads of bottom-up steps; without vertices if there is none.
+    pub(crate) fn incoming_view(&self, graph: &GraphView) -> GraphView {
+        match &self.reverse {
+            _ if self.csr().is_symmetric() => *graph,
+            None => GraphView::default(),
+            Some(reverse) => {
+                let arrays = host_arrays(self.csr(), self.workload, &self.plan);
+                let sizes = arrays.map(|bytes| bytes.len() as u64);
+                GraphView {
+                    row_offsets: reverse.row_offsets.address(),
+                    segment_first_vertex: reverse.segment_first_vertex.address(),
+                    columns: ArrayView {
+                        address: self.edges.addresses().reverse,
+                        size_bytes: sizes.reverse,
+                        first_page: sizes.first_pages(self.plan.page_size).reverse,
+                    },
+                    ..*graph
+                }
+            }
+        }
     }
 
     /// What a kernel gets. Without `with_queues` frontiers are only counted.
@@ -392,6 +537,8 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
+        let first =
+            Step { fetched_pages: self.fetched_pages, heads_resident: self.heads_resident.into(), ..first };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
@@ -419,6 +566,7 @@ impl PreparedGraph {
             return Err(error);
         }
         let end = self.state.read(0, 1)?[0].step;
+        (self.fetched_pages, self.heads_resident) = (end.fetched_pages, end.heads_resident != 0);
         let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))
@@ -440,15 +588,10 @@ impl PreparedGraph {
     #[cfg(test)]
     pub(crate) fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.edges {
-            Edges::Paged { table, .. } => Some(table),
+            Edges::Paged(_, table) => Some(table),
             _ => None,
         }
     }
-}
-
-/// Pages that the column indices make; the weights' come after them.
-fn column_pages(csr: &Csr, page_size: PageSize) -> u64 {
-    (csr.num_edges() * size_of::<VertexId>() as u64).div_ceil(page_size.bytes())
 }
 
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.

@@ -25,6 +25,18 @@ pub enum GraphError {
     WeightCount { num_weights: u64, num_edges: u64 },
     #[error("{chunk_edges} edges a chunk is not a power of two")]
     ChunkEdges { chunk_edges: u32 },
+    #[error("{per_vertex} heads a vertex are not a power of two from 1 to {most}")]
+    HeadsPerVertex { per_vertex: u32, most: u32 },
+    #[error("{num_heads} heads are not 1, 2, 4, 8 or 16 for each of {num_vertices} vertices")]
+    HeadsLength { num_heads: u64, num_vertices: u64 },
+    #[error("row {row} is of vertex {id}, which does not exist or has a row already")]
+    NoPermutation { row: u64, id: u64 },
+    #[error("{num_ids} ids for {num_vertices} rows")]
+    PermutationLength { num_ids: u64, num_vertices: u64 },
+    #[error("the reverse graph has not as many vertices and edges as the graph")]
+    Reverse,
+    #[error("the heads of vertex {vertex} are not its first neighbours")]
+    HeadsDiffer { vertex: u64 },
     #[error("a {rows} x {columns} matrix is not a graph, its rows and columns must be the same vertices")]
     NotSquare { rows: u64, columns: u64 },
 }
@@ -84,6 +96,11 @@ pub enum Error {
         #[source]
         source: DriverError,
     },
+    #[error(
+        "{what} take {}, host memory is {}, and a GPU reads none that is not pinned",
+        ByteSize::b(*bytes), ByteSize::b(*memory_bytes)
+    )]
+    LargerThanHostMemory { what: &'static str, bytes: u64, memory_bytes: u64 },
     #[error("{access} access needs a GPU")]
     AccessNeedsGpu { access: &'static str },
     #[error("cannot start the threads of the CPU device")]

@@ -57,7 +57,7 @@ pub use algorithm::{
     BfsOptions, BfsResult, ComponentsResult, PageRankOptions, PageRankResult, SsspOptions, SsspResult,
 };
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
-pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, TransportKind, Variant};
+pub use config::{Access, DeviceKind, Directions, EngineConfig, PageSize, Policy, TransportKind, Variant};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError, QueuePlace};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};

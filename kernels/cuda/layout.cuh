@@ -83,6 +83,9 @@ constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
+constexpr u64 kScanHeads = 4;
+constexpr u64 kScanTails = 5;
+constexpr u64 kScanLines = 6;
 
 constexpr u64 kRankShift = 62;
 
@@ -94,6 +97,9 @@ constexpr u64 kStatFaults = 4;
 constexpr u64 kStatCoalesced = 5;
 constexpr u64 kStatEvictions = 6;
 constexpr u64 kStatBytesIn = 7;
+constexpr u64 kStatWaitingEdges = 8;
+constexpr u64 kStatWaitingPages = 9;
+constexpr u64 kStatWaitingVertices = 10;
 
 struct ErrorSlot {
   u32 code;
@@ -115,7 +121,8 @@ struct FramePoolView {
   u32 num_frames;
   u32 num_pinned;
   u32 policy;
-  u32 reserved;
+  u32 num_kept;
+  u64 first_kept_page;
 };
 
 struct FrameRing {
@@ -159,6 +166,10 @@ struct GraphView {
   u32 paged;
   ArrayView columns;
   ArrayView weights;
+  ArrayView heads;
+  u64 num_head_vertices;
+  u32 heads_shift;
+  u32 reserved;
   PageTableView page_table;
   FramePoolView frame_pool;
 };
@@ -221,7 +232,7 @@ struct StepCounters {
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
   SharedCounter sums[2];
-  SharedCounter totals[8];
+  SharedCounter totals[11];
 };
 
 struct Step {
@@ -235,6 +246,14 @@ struct Step {
   u64 threshold_before;
   u64 total_discovered;
   u64 last_discovery;
+  u64 level;
+  u64 queue;
+  u64 carried_vertices;
+  u64 carried_continuations;
+  u64 carried_frontier;
+  u64 carried_edges;
+  u64 fetched_pages;
+  u64 heads_resident;
   u64 by_one_block;
   u64 finished;
 };
@@ -274,9 +293,17 @@ struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
+  u64 original_ids;
   u64 num_reachable;
   u32 depth_limit;
   u32 target;
+  GraphView incoming;
+  u64 always_pulls;
+  u64 host_is_mapped;
+  u64 fetch_bytes;
+  u64 num_pages;
+  u64 num_frames;
+  u64 heads_stay;
 };
 
 struct SsspArgs {
@@ -294,6 +321,7 @@ struct SsspParentsArgs {
   u64 parents;
   u32 source;
   u32 reserved;
+  u64 original_ids;
 };
 
 struct ComponentsArgs {

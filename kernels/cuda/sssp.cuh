@@ -47,6 +47,7 @@ template <class Weight, bool kTied>
 struct SsspParentsVisitor {
   const u64* distances;
   u32* parents;
+  const u32* original_ids;  // by which parents are called; null where rows are vertices
   u32 source;
 
   GPUVM_DEVICE bool is_active(u32 u) const {
@@ -59,8 +60,10 @@ struct SsspParentsVisitor {
 
   GPUVM_DEVICE bool visit(u32 u, u64& distance, u32 v, u64 end, const EdgeRun& run, u64 i) const {
     if (v == source || Weight::extend(distance, run.weights, i, u, v) != end) return false;
-    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, u) == kNoParent;
-    if (distance < end) min_relaxed(&parents[v], u);
+    if (!kTied && distance >= end) return false;
+    const u32 id = original_ids != nullptr ? original_ids[u] : u;
+    if constexpr (kTied) return compare_exchange_relaxed(&parents[v], kNoParent, id) == kNoParent;
+    min_relaxed(&parents[v], id);
     return false;
   }
 };
@@ -125,15 +128,16 @@ template <class Weight>
 GPUVM_DEVICE void sssp_parents(Warp& warp, const SsspParentsArgs& args) {
   const u64* distances = pointer<const u64>(args.distances);
   u32* parents = pointer<u32>(args.parents);
+  const u32* original_ids = pointer<const u32>(args.original_ids);
   run_steps(
       warp, args.traversal,
       [&](Warp& warp, const StepView& view) {
         if (view.step.number == 0)
           traverse<Weight>(warp, args.traversal, view,
-                           SsspParentsVisitor<Weight, false>{distances, parents, args.source});
+                           SsspParentsVisitor<Weight, false>{distances, parents, original_ids, args.source});
         else if (view.step.number % 2 == 0)
           traverse<Weight>(warp, args.traversal, view,
-                           SsspParentsVisitor<Weight, true>{distances, parents, args.source});
+                           SsspParentsVisitor<Weight, true>{distances, parents, original_ids, args.source});
         else
           for_each_vertex(warp, view, [&](u32 v, bool exists) {
             const u32 orphans = warp.ballot(exists && v != args.source &&

@@ -165,6 +165,7 @@ GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return __popc(bits); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - __clz(bits); }
 
 #else  // the CPU device
 
@@ -244,6 +245,7 @@ GPUVM_DEVICE f64 double_of(u64 bits) {
 }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return u32(__builtin_popcount(bits)); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return u32(__builtin_ctz(bits)); }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - u32(__builtin_clz(bits)); }
 
 #endif
 

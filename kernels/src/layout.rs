@@ -140,6 +140,12 @@ shared_constants! {
     STAT_EVICTIONS = 6;
     /// [`StepCounters::totals`]: bytes fetched.
     STAT_BYTES_IN = 7;
+    /// [`StepCounters::totals`]: edges beyond the heads of the vertices that their heads did not settle.
+    STAT_WAITING_EDGES = 8;
+    /// [`StepCounters::totals`]: pages of these edges.
+    STAT_WAITING_PAGES = 9;
+    /// [`StepCounters::totals`]: these vertices.
+    STAT_WAITING_VERTICES = 10;
 
     /// Warps of a block of a GPU.
     CUDA_BLOCK_WARPS = 16;
@@ -158,6 +164,12 @@ shared_constants! {
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
+    /// [`StepRecord::scan`]: the heads of unvisited vertices.
+    SCAN_HEADS = 4;
+    /// [`StepRecord::scan`]: a warp a segment, the rows of vertices that are still unvisited, beyond their heads.
+    SCAN_TAILS = 5;
+    /// [`StepRecord::scan`]: the same rows, a lane a row, straight from host memory where their page is not resident.
+    SCAN_LINES = 6;
 
     /// Ranks are whole numbers of `2^-RANK_SHIFT`, so that their sum is the same in any order. Two bits are left: the
     /// changes of all ranks, added up, are 2 at most.
@@ -201,8 +213,10 @@ shared_struct! {
         num_pinned: u32,
         /// An `EVICTION_` constant.
         policy: u32,
-        /// Not used.
-        reserved: u32,
+        /// Pages from `first_kept_page` on that each have a frame of their own, the first of all, and never leave it.
+        num_kept: u32,
+        /// Page whose frame is number 0.
+        first_kept_page: u64,
     }
 
     /// The ring's hand, and what else a fault needs if NICs move the pages. Here, since the arguments of kernels that move
@@ -274,12 +288,21 @@ shared_struct! {
         page_edges_shift: u32,
         /// A `WEIGHT_` constant.
         weight_type: u32,
-        /// 1 if columns and weights are read through pages.
+        /// 1 if columns, weights and heads are read through pages.
         paged: u32,
         /// Column indices, `u32`.
         columns: ArrayView,
         /// Weights, if stored.
         weights: ArrayView,
+        /// A copy of the first neighbours of each of the first `num_head_vertices` rows, `1 << heads_shift` `u32` a row, filled
+        /// up with `u32::MAX`.
+        heads: ArrayView,
+        /// Vertices that have heads: none, or those up to the last with edges.
+        num_head_vertices: u64,
+        /// Binary logarithm of the heads of a vertex.
+        heads_shift: u32,
+        /// Not used.
+        reserved: u32,
         /// Page entries.
         page_table: PageTableView,
         /// Page frames.
@@ -395,7 +418,7 @@ shared_struct! {
         /// What else an algorithm adds up in a step for the next one.
         sums: [SharedCounter; 2],
         /// What the step did, by `STAT_` constant.
-        totals: [SharedCounter; 8],
+        totals: [SharedCounter; 11],
     }
 
     /// A step as every block knows it before it begins.
@@ -420,6 +443,23 @@ shared_struct! {
         total_discovered: u64,
         /// Steps up to the last that discovered a vertex.
         last_discovery: u64,
+        /// BFS: the level of the frontier. A level may take two steps: the heads of unvisited vertices first, then one that
+        /// finds the rest of the next level.
+        level: u64,
+        /// Number of the frontier's queues, 0 or 1; those of the next frontier are the others.
+        queue: u64,
+        /// Entries that the vertex queue of the next frontier has from an earlier step of this level.
+        carried_vertices: u64,
+        /// The same of its segment queue.
+        carried_continuations: u64,
+        /// Vertices of the next frontier that an earlier step of this level found.
+        carried_frontier: u64,
+        /// Edges that leave these.
+        carried_edges: u64,
+        /// Pages fetched up to now, as far as they may still be resident.
+        fetched_pages: u64,
+        /// 1 if the heads have been read and stayed resident.
+        heads_resident: u64,
         /// 1 if the step is so small that one block does it, while the others wait.
         by_one_block: u64,
         /// 1 if there is no such step: the run is over.
@@ -492,12 +532,29 @@ shared_struct! {
         levels: u64,
         /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
         parents: u64,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
         /// Vertices that may be reached at most, with the source: the search ends when it has found so many.
         num_reachable: u64,
         /// The last level.
         depth_limit: u32,
         /// The vertex that ends the search; `u32::MAX` if none.
         target: u32,
+        /// The edges into each vertex, which bottom-up steps look at: the graph itself if every edge has its reverse. Without
+        /// heads there are no bottom-up steps.
+        incoming: GraphView,
+        /// 1 if every step but the first pulls, where there are heads.
+        always_pulls: u64,
+        /// 1 if kernels can read the arrays that are paged straight from host memory, too.
+        host_is_mapped: u64,
+        /// Bytes of a page if edges come over the link; 0 if all are where kernels run.
+        fetch_bytes: u64,
+        /// Pages of all arrays.
+        num_pages: u64,
+        /// Frames that they share.
+        num_frames: u64,
+        /// 1 if heads that were read stay resident.
+        heads_stay: u64,
     }
 
     /// Single-source shortest paths.
@@ -528,6 +585,8 @@ shared_struct! {
         source: u32,
         /// Not used.
         reserved: u32,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
     }
 
     /// Connected components.

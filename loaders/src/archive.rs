@@ -8,7 +8,7 @@ mod compression;
 mod members;
 
 use std::borrow::Cow;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use tar::{Archive, EntryType};
 
 use crate::error::LoadError;
 use crate::memory;
+use crate::mmap::FileBytes;
 use crate::progress::Progress;
 use compression::Compression;
 use members::Members;
@@ -57,6 +58,114 @@ pub(crate) fn unwrap<'a>(
     }
 }
 
+/// The name of a compressed file without what says so.
+fn name_unpacked(path: &Path) -> PathBuf {
+    let packed = path.extension().and_then(|extension| extension.to_str());
+    match packed.is_some_and(|extension| members::is_packed(&extension.to_ascii_lowercase())) {
+        true => path.with_extension(""),
+        false => path.to_owned(),
+    }
+}
+
+/// A compressed file unpacked to the disk.
+pub(crate) struct OnDisk {
+    pub bytes: FileBytes,
+    compression: Compression,
+}
+
+impl OnDisk {
+    /// Looks for what is inside, as [`unwrap`] does from outside.
+    pub(crate) fn unwrap<'a>(
+        &'a self,
+        path: &Path,
+        member: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Unwrapped<'a>, LoadError> {
+        let name = name_unpacked(path);
+        let mut inside = unwrap(&self.bytes, &name, member, progress)?;
+        inside.wrapping = match inside.wrapping.strip_prefix("tar of ") {
+            Some(rest) => format!("{}{rest}", self.compression.of_tar()),
+            None => format!("{}{}", self.compression.of_file(), inside.wrapping),
+        };
+        Ok(inside)
+    }
+}
+
+/// Unpacks a compressed file to one without a name in `folder`; `None` if it is not compressed.
+pub(crate) fn unpack_to_disk(
+    bytes: &[u8],
+    path: &Path,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Option<OnDisk>, LoadError> {
+    let Some(compression) = Compression::of(bytes) else { return Ok(None) };
+    let cannot_write = |source| LoadError::Write { path: folder.to_owned(), source };
+    let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: compression.what(), source };
+    let mut unpacked = tempfile::tempfile_in(folder).map_err(cannot_write)?;
+    let mut decoder = compression.decoder(bytes, progress).map_err(unpack)?;
+    let mut buffer = vec![0; 1 << 20];
+    progress.begin("unpack", bytes.len() as u64);
+    let mut is_empty = true;
+    loop {
+        if progress.is_cancelled() {
+            return Err(LoadError::Interrupted);
+        }
+        let len = decoder.read(&mut buffer).map_err(unpack)?;
+        if len == 0 {
+            break;
+        }
+        is_empty = false;
+        unpacked.write_all(&buffer[..len]).map_err(cannot_write)?;
+    }
+    progress.end();
+    if is_empty {
+        return Err(LoadError::Empty { path: path.to_owned() });
+    }
+    let bytes = FileBytes::of(&unpacked).map_err(cannot_write)?;
+    Ok(Some(OnDisk { bytes, compression }))
+}
+
+/// The beginning of what a file holds, unpacked so far only; `None` where that cannot be told without the rest. The flag
+/// tells whether it may not be all of it.
+pub(crate) fn head<'a>(
+    bytes: &'a [u8],
+    path: &Path,
+    member: Option<&str>,
+) -> Result<Option<(Unwrapped<'a>, bool)>, LoadError> {
+    const HEAD: u64 = 1 << 20;
+    let Some(compression) = Compression::of(bytes) else {
+        let is_zip = bytes.starts_with(b"PK\x03\x04");
+        return if is_zip { Ok(None) } else { Ok(Some((unwrap(bytes, path, member, &())?, false))) };
+    };
+    let unpack = |source| LoadError::Unpack { path: path.to_owned(), what: compression.what(), source };
+    let mut decoder = compression.decoder(bytes, &()).map_err(unpack)?;
+    let mut head = Vec::new();
+    (&mut decoder).take(TAR_BLOCK as u64).read_to_end(&mut head).map_err(unpack)?;
+    let part = |bytes: Vec<u8>, name, wrapping: &str| {
+        Ok(Some((
+            Unwrapped { bytes: Cow::Owned(bytes), offset: None, name, wrapping: wrapping.to_owned() },
+            true,
+        )))
+    };
+    if is_tar(&head) {
+        let mut archive = Archive::new(Cursor::new(head).chain(decoder));
+        let mut members = Members::new(member);
+        for entry in archive.entries().map_err(unpack)? {
+            let mut entry = entry.map_err(unpack)?;
+            let name = entry.path_bytes().into_owned();
+            if is_file(entry.header().entry_type()) && members.add(&name) && members.is_sure() {
+                let mut head = Vec::new();
+                (&mut entry).take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+                let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+                return part(head, name, compression.of_tar());
+            }
+        }
+        return Ok(None);
+    }
+    decoder.take(HEAD).read_to_end(&mut head).map_err(unpack)?;
+    part(head, name_unpacked(path), compression.of_file())
+}
+
 const TAR: &str = "tar archive";
 const ZIP: &str = "zip archive";
 /// A header of a tar archive, and the unit of its members.
@@ -88,11 +197,7 @@ fn peel(
             }
             None => {
                 unwrapped.wrapping.push_str(compression.of_file());
-                let name = &unwrapped.name;
-                let packed = name.extension().and_then(|extension| extension.to_str());
-                if packed.is_some_and(|extension| members::is_packed(&extension.to_ascii_lowercase())) {
-                    unwrapped.name = name.with_extension("");
-                }
+                unwrapped.name = name_unpacked(&unwrapped.name);
             }
         }
         unwrapped.bytes = Cow::Owned(unpacked.bytes);

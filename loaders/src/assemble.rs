@@ -13,6 +13,7 @@ use gpuvm_engine::graph::{Csr, MAX_VERTICES, WeightType, Weights};
 use crate::builder::{Batch, Direction, RowCounts, RowFill, Rows};
 use crate::error::LoadError;
 use crate::options::{LoadOptions, WeightRule};
+use crate::partition::{PartitionFill, RangeCounts};
 use crate::progress::Progress;
 use crate::source::{EdgeSource, Facts, Field, Pass, Shape, Symmetry};
 use crate::summary::LoadSummary;
@@ -31,19 +32,18 @@ pub(crate) fn assemble(
     if facts.field == Field::Complex && options.weights == WeightRule::File {
         return Err(LoadError::ComplexWeights { path: path(), line: place });
     }
-    let assembly = Assembly::new(source, options, progress)?;
-    let (counts, totals) = assembly.count()?;
+    let assembly = Assembly::new(source, options, false, progress)?;
+    let counts = assembly.counters();
+    let totals = assembly.count(|batch, directions| counts.add(batch, directions))?;
     let mut summary = assembly.summary(&totals, options);
 
-    let plan = &assembly.plan;
-    let stats = if plan.negates() { totals.values.with_negatives() } else { totals.values };
-    let (csr, times) = match plan.keeps_values.then(|| stats.narrowest()) {
-        Some(WeightType::U8) => assembly.build::<u8>(counts)?,
-        Some(WeightType::U16) => assembly.build::<u16>(counts)?,
-        Some(WeightType::U32) => assembly.build::<u32>(counts)?,
-        Some(WeightType::F32) => assembly.build::<f32>(counts)?,
-        Some(WeightType::F64) => assembly.build::<f64>(counts)?,
-        Some(WeightType::Unit | WeightType::Hash) | None => assembly.build::<()>(counts)?,
+    let (csr, times) = match assembly.weight_type(&totals) {
+        WeightType::U8 => assembly.build::<u8>(counts)?,
+        WeightType::U16 => assembly.build::<u16>(counts)?,
+        WeightType::U32 => assembly.build::<u32>(counts)?,
+        WeightType::F32 => assembly.build::<f32>(counts)?,
+        WeightType::F64 => assembly.build::<f64>(counts)?,
+        WeightType::Unit | WeightType::Hash => assembly.build::<()>(counts)?,
     };
     let csr = with_rule(csr, options.weights).map_err(|source| LoadError::Graph { path: path(), source })?;
     summary.duplicates = times.duplicates;
@@ -274,6 +274,31 @@ fn measure(
     Ok(Shape { rows, columns })
 }
 
+/// Edges of every row, or of ranges of rows: how many edges there will be decides which way they are put together.
+enum Counters {
+    Rows(RowCounts),
+    Ranges(RangeCounts),
+}
+
+/// Edges that are worth buckets: with fewer, counters and rows are near a cache anyway.
+const MANY_EDGES: u64 = 1 << 24;
+
+impl Counters {
+    fn add(&self, batch: &Batch, directions: &[Direction]) {
+        match self {
+            Self::Rows(counts) => counts.add(batch, directions),
+            Self::Ranges(counts) => counts.add(batch, directions),
+        }
+    }
+
+    fn num_edges(&self) -> u64 {
+        match self {
+            Self::Rows(counts) => counts.num_edges(),
+            Self::Ranges(counts) => counts.num_edges(),
+        }
+    }
+}
+
 /// When the second pass ended, and what building found.
 struct Times {
     filled: Instant,
@@ -281,18 +306,20 @@ struct Times {
 }
 
 /// A source, and what its entries become.
-struct Assembly<'a> {
-    source: &'a dyn EdgeSource,
-    plan: Plan,
+pub(crate) struct Assembly<'a> {
+    pub source: &'a dyn EdgeSource,
+    pub plan: Plan,
     shape: Shape,
-    num_vertices: u64,
+    pub num_vertices: u64,
     progress: &'a dyn Progress,
 }
 
 impl<'a> Assembly<'a> {
-    fn new(
+    /// Finds the shape of the graph, and refuses one that memory cannot hold unless it will not be `on_disk`.
+    pub(crate) fn new(
         source: &'a dyn EdgeSource,
         options: &LoadOptions,
+        on_disk: bool,
         progress: &'a dyn Progress,
     ) -> Result<Self, LoadError> {
         let facts = source.facts();
@@ -312,6 +339,9 @@ impl<'a> Assembly<'a> {
         }
         let plan = Plan::new(facts, rows, options);
         let assembly = Self { source, plan, shape, num_vertices, progress };
+        if on_disk {
+            return Ok(assembly);
+        }
         assembly.check_memory(num_vertices, if facts.dense.is_none() { facts.entries } else { 0 }, 0)?;
         Ok(assembly)
     }
@@ -322,9 +352,24 @@ impl<'a> Assembly<'a> {
         memory::check(bytes, &self.source.facts().path, "the graph")
     }
 
-    /// The first pass: has everything checked, and counts.
-    fn count(&self) -> Result<(RowCounts, Totals), LoadError> {
-        let counts = RowCounts::new(self.num_vertices);
+    /// Counters for as many edges as there may be, a guess by the head or the size of the file.
+    fn counters(&self) -> Counters {
+        const LEAST_BYTES: u64 = 12; // of an edge in a large file of text
+        let facts = self.source.facts();
+        let entries = if facts.entries > 0 { facts.entries } else { self.source.bytes() / LEAST_BYTES };
+        let num_edges = entries.saturating_mul(self.plan.directions.len() as u64);
+        // Columns, the widest weights, rows in their buckets, row offsets.
+        let bytes = num_edges.saturating_mul(4 + 8 + 2).saturating_add(self.num_vertices * 8);
+        let fits = memory::check(bytes, &facts.path, "the graph").is_ok();
+        if num_edges >= MANY_EDGES && fits {
+            Counters::Ranges(RangeCounts::new(self.num_vertices))
+        } else {
+            Counters::Rows(RowCounts::new(self.num_vertices))
+        }
+    }
+
+    /// The first pass: has everything checked, gives the edges of every batch to `count`, and adds up.
+    fn count(&self, count: impl Fn(&Batch, &[Direction]) + Sync) -> Result<Totals, LoadError> {
         let totals = Shared::new(Totals::NONE);
         let field = self.source.facts().field;
         let pass = Pass { keeps_values: self.plan.keeps_values, first: true };
@@ -332,7 +377,7 @@ impl<'a> Assembly<'a> {
         let counted = self.source.pass(pass, self.progress, &|batch| {
             let mut found = Totals::of(batch, field);
             self.plan.apply(batch);
-            counts.add(batch, &self.plan.directions);
+            count(batch, &self.plan.directions);
             if self.plan.keeps_values {
                 batch.values().iter().for_each(|&value| found.values.add(value));
             }
@@ -340,35 +385,65 @@ impl<'a> Assembly<'a> {
         });
         self.progress.end();
         counted?;
-        Ok((counts, totals.join(Totals::join).unwrap_or(Totals::NONE)))
+        Ok(totals.join(Totals::join).unwrap_or(Totals::NONE))
+    }
+
+    /// The first pass for a graph that will not be in memory: how many edges there are, before duplicates are merged.
+    pub(crate) fn count_all(&self) -> Result<(u64, Totals), LoadError> {
+        let num_edges = Shared::new(0_u64);
+        let totals = self.count(|batch, directions| {
+            let mut found = 0;
+            directions.iter().for_each(|direction| direction.for_edges(batch, |_, _, _| found += 1));
+            num_edges.update(|so_far| so_far + found);
+        })?;
+        Ok((num_edges.join(|a, b| a + b).unwrap_or_default(), totals))
+    }
+
+    /// The type that holds the weights of the file, `Unit` if they are not kept.
+    pub(crate) fn weight_type(&self, totals: &Totals) -> WeightType {
+        let values = if self.plan.negates() { totals.values.with_negatives() } else { totals.values };
+        if self.plan.keeps_values { values.narrowest() } else { WeightType::Unit }
     }
 
     /// The second pass, and the finished graph.
-    fn build<W: Cell>(&self, counts: RowCounts) -> Result<(Csr, Times), LoadError> {
+    fn build<W: Cell>(&self, counts: Counters) -> Result<(Csr, Times), LoadError> {
         let weight_bytes = if W::STORED { size_of::<W>() as u64 } else { 0 };
         // The row offsets are there already.
         self.check_memory(0, counts.num_edges(), weight_bytes)?;
         let path = &self.source.facts().path;
-        let fill = RowFill::<W>::new(counts);
         let pass = Pass { keeps_values: self.plan.keeps_values, first: false };
         self.progress.begin("fill rows", self.source.bytes());
-        let filled = self.source.pass(pass, self.progress, &|batch| {
-            self.plan.apply(batch);
-            fill.add(batch, &self.plan.directions);
-        });
-        self.progress.end();
         // Only a file that changed since the first pass fails in the second.
-        filled?;
-        let filled = Instant::now();
-        let Rows { row_offsets, columns, weights, duplicates } =
-            fill.finish(self.plan.keep_duplicates, path, self.progress)?;
+        let fill = |add: &(dyn Fn(&Batch, &[Direction]) + Sync)| {
+            self.source.pass(pass, self.progress, &|batch| {
+                self.plan.apply(batch);
+                add(batch, &self.plan.directions);
+            })
+        };
+        let finish = |filled: Result<(), LoadError>| {
+            self.progress.end();
+            filled.map(|()| (Instant::now(), self.plan.keep_duplicates))
+        };
+        let (filled, rows) = match counts {
+            Counters::Rows(counts) => {
+                let arrays = RowFill::<W>::new(counts);
+                let (filled, keep) = finish(fill(&|batch, directions| arrays.add(batch, directions)))?;
+                (filled, arrays.finish(keep, path, self.progress)?)
+            }
+            Counters::Ranges(counts) => {
+                let arrays = PartitionFill::<W>::new(counts);
+                let (filled, keep) = finish(fill(&|batch, directions| arrays.add(batch, directions)))?;
+                (filled, arrays.finish(keep, path, self.progress)?)
+            }
+        };
+        let Rows { row_offsets, columns, weights, duplicates } = rows;
         let csr =
             Csr::with_unread_columns(row_offsets, columns, W::into_weights(weights), self.plan.symmetric)
                 .map_err(|source| LoadError::Graph { path: path.clone(), source })?;
         Ok((csr, Times { filled, duplicates }))
     }
 
-    fn summary(&self, totals: &Totals, options: &LoadOptions) -> LoadSummary {
+    pub(crate) fn summary(&self, totals: &Totals, options: &LoadOptions) -> LoadSummary {
         let facts = self.source.facts();
         let mirrored = facts.symmetry != Symmetry::General;
         let expanded_edges = totals.stored + if mirrored { totals.stored - totals.diagonal } else { 0 };

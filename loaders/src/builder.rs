@@ -44,6 +44,18 @@ impl Direction {
     pub(crate) const FORWARD: Self =
         Self { reverse: false, source_shift: 0, target_shift: 0, skip_diagonal: false, negate: false };
 
+    /// The edges that the entries of a batch stand for in this direction: source, target and weight of each.
+    #[inline(always)]
+    pub(crate) fn for_edges(&self, batch: &Batch, mut each: impl FnMut(u32, u32, f64)) {
+        let (sources, targets) = self.ends(batch);
+        let sign = if self.negate { -1.0 } else { 1.0 };
+        for ((&u, &v), &value) in sources.iter().zip(targets).zip(batch.values()) {
+            if !(self.skip_diagonal && u == v) {
+                each(u.wrapping_add(self.source_shift), v.wrapping_add(self.target_shift), value * sign);
+            }
+        }
+    }
+
     #[inline(always)]
     fn ends<'a>(&self, batch: &'a Batch) -> (&'a [u32], &'a [u32]) {
         if self.reverse { (batch.columns(), batch.rows()) } else { (batch.rows(), batch.columns()) }
@@ -275,14 +287,7 @@ impl<W: Cell> RowFill<W> {
         let kept = sort_rows(&mut row_offsets, &mut columns, &mut weights, keep_duplicates, progress);
         progress.end();
         let kept = kept.ok_or(LoadError::Interrupted)?;
-        let duplicates = (columns.len() - kept) as u64;
-        columns.truncate(kept);
-        weights.truncate(kept);
-        if duplicates > columns.len() as u64 / 16 {
-            columns.shrink_to_fit();
-            weights.shrink_to_fit();
-        }
-        Ok(Rows { row_offsets, columns, weights, duplicates })
+        Ok(Rows::cut(row_offsets, columns, weights, kept))
     }
 }
 
@@ -294,14 +299,28 @@ pub(crate) struct Rows<W> {
     pub duplicates: u64,
 }
 
+impl<W> Rows<W> {
+    /// The arrays, of whose edges the first `kept` are left.
+    fn cut(row_offsets: Vec<u64>, mut columns: Vec<VertexId>, mut weights: Vec<W>, kept: usize) -> Self {
+        let duplicates = (columns.len() - kept) as u64;
+        columns.truncate(kept);
+        weights.truncate(kept);
+        if duplicates > columns.len() as u64 / 16 {
+            columns.shrink_to_fit();
+            weights.shrink_to_fit();
+        }
+        Self { row_offsets, columns, weights, duplicates }
+    }
+}
+
 /// Rows that one thread sorts.
-struct Leaf<'a, W> {
+pub(crate) struct Leaf<'a, W> {
     /// First edge.
-    begin: u64,
+    pub begin: u64,
     /// Where each row ends.
-    ends: &'a mut [u64],
-    columns: &'a mut [u32],
-    weights: &'a mut [W],
+    pub ends: &'a mut [u64],
+    pub columns: &'a mut [u32],
+    pub weights: &'a mut [W],
 }
 
 /// Sorts every row in place and merges duplicates; returns the number of edges left, `None` if cancelled.
@@ -328,12 +347,20 @@ fn sort_rows<W: Cell>(
     let pieces: Vec<(u64, usize, usize)> =
         leaves.iter().zip(&kept).map(|(leaf, &kept)| (leaf.begin, leaf.ends.len(), kept)).collect();
     drop(leaves);
+    Some(close(ends, columns, weights, pieces))
+}
 
-    let total: usize = kept.iter().sum();
+/// Closes the gaps that merging left behind each piece: first edge, rows and edges left of each. Returns the edges left.
+fn close<W: Cell>(
+    ends: &mut [u64],
+    columns: &mut [u32],
+    weights: &mut [W],
+    pieces: Vec<(u64, usize, usize)>,
+) -> usize {
+    let total: usize = pieces.iter().map(|(_, _, kept)| kept).sum();
     if total == columns.len() {
-        return Some(total);
+        return total;
     }
-    // Close the gaps that merging left behind each leaf.
     let (mut to, mut row) = (0, 0);
     for (begin, rows, kept) in pieces {
         let begin = begin as usize;
@@ -346,7 +373,18 @@ fn sort_rows<W: Cell>(
         to += kept;
         row += rows;
     }
-    Some(total)
+    total
+}
+
+/// The arrays without the gaps behind pieces.
+pub(crate) fn close_gaps<W: Cell>(
+    mut row_offsets: Vec<u64>,
+    mut columns: Vec<VertexId>,
+    mut weights: Vec<W>,
+    pieces: Vec<(u64, usize, usize)>,
+) -> Rows<W> {
+    let kept = close(&mut row_offsets[1..], &mut columns, &mut weights, pieces);
+    Rows::cut(row_offsets, columns, weights, kept)
 }
 
 /// Cuts the rows into leaves of some [`LEAF_EDGES`] edges; a longer row is a leaf of its own.
@@ -374,7 +412,7 @@ fn cut<'a, W>(
 
 impl<W: Cell> Leaf<'_, W> {
     /// Sorts the rows, merges duplicates to the front, moves the ends with them; returns the edges left.
-    fn sort(&mut self, keep_duplicates: bool, scratch: &mut Vec<W::Packed>) -> usize {
+    pub(crate) fn sort(&mut self, keep_duplicates: bool, scratch: &mut Vec<W::Packed>) -> usize {
         let (mut from, mut to) = (0, 0);
         for end in self.ends.iter_mut() {
             let row_end = (*end - self.begin) as usize;

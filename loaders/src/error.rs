@@ -168,6 +168,8 @@ pub enum LoadError {
     ColumnsOption { asked: String },
     #[error("{path}: {option} is for {formats}, this file is {format}", path = path.display())]
     OptionFormat { path: PathBuf, option: &'static str, formats: &'static str, format: &'static str },
+    #[error("{path}: the ids of this file are kept in memory: convert it without --mem", path = path.display())]
+    IdsInMemory { path: PathBuf },
     #[error("{path}: line {line}: {what} {id} is too long for a 64-bit number", path = path.display())]
     IdTooLong { path: PathBuf, line: u64, what: &'static str, id: String },
     #[error("{path}: line {line}: {what} {id} is not among the vertices of the .v file", path = path.display())]
@@ -265,12 +267,41 @@ pub enum LoadError {
         path = path.display()
     )]
     GvgOption { path: PathBuf, option: &'static str },
+    #[error("{path}: the rows cannot be put back into the order of their ids", path = path.display())]
+    NaturalOrder {
+        path: PathBuf,
+        #[source]
+        source: gpuvm_engine::Error,
+    },
     #[error("{path}: breaks an invariant of the graph", path = path.display())]
     Graph {
         path: PathBuf,
         #[source]
         source: GraphError,
     },
+    #[error(
+        "{path}: {num_vertices} vertices, the GAP suite's .sg and .wsg files hold 2147483647 at most; write .gvg, .mtx or \
+         .el instead",
+        path = path.display()
+    )]
+    TooLargeForGap { path: PathBuf, num_vertices: u64 },
+    #[error(
+        "{path}: an edge weighs {weight}, the weights of a .wsg file are integers of 32 bits: write .mtx or .wel, or use \
+         --weights unit or hash",
+        path = path.display()
+    )]
+    NoGapWeight { path: PathBuf, weight: f64 },
+    #[error(
+        "{} ({bytes} bytes) of memory are too few to convert in, use {} ({least_bytes} bytes) or more, or fewer threads",
+        ByteSize::b(*bytes), ByteSize::b(*least_bytes)
+    )]
+    BoundTooSmall { bytes: u64, least_bytes: u64 },
+    #[error(
+        "{folder}: sorting takes {} ({needed_bytes} bytes) of disk, {} ({available_bytes} bytes) are available: make room, \
+         or name another folder with --temp-dir",
+        ByteSize::b(*needed_bytes), ByteSize::b(*available_bytes), folder = folder.display()
+    )]
+    NoRoom { folder: PathBuf, needed_bytes: u64, available_bytes: u64 },
     #[error("{path}: cannot be written", path = path.display())]
     Write {
         path: PathBuf,

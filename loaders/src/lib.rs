@@ -22,17 +22,22 @@ mod archive;
 mod assemble;
 mod builder;
 mod error;
+mod external;
 pub mod format;
+mod header;
 mod memory;
 mod mmap;
 mod number;
 mod options;
+mod partition;
 mod progress;
 mod siblings;
 mod source;
+mod subgraph;
 mod summary;
 mod text;
 mod weights;
+mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +46,7 @@ use std::time::Instant;
 use gpuvm_engine::graph::Csr;
 
 pub use error::{LoadError, Place};
+pub use external::{Converted, MemoryBound};
 use format::bvgraph::{self, BvGraph};
 use format::dimacs::Dimacs;
 use format::edge_list::EdgeList;
@@ -56,13 +62,16 @@ use format::metis::Metis;
 use format::rutherford_boeing::RutherfordBoeing;
 use format::sniff::sniff;
 pub use format::{Format, UnknownFormat};
+pub use header::{FileHeader, header};
 use mmap::FileBytes;
 pub use options::{LoadOptions, UnknownWeightRule, WeightRule};
 pub use progress::Progress;
 use siblings::{SiblingBytes, Siblings};
 use source::EdgeSource;
+pub use subgraph::induced;
 pub use summary::LoadSummary;
 use text::Text;
+pub use write::{OutputFormat, UnknownOutputFormat, discard_drafts, write_graph};
 
 /// A graph, and what was found in its file.
 #[derive(Clone, Debug)]
@@ -142,22 +151,81 @@ fn load_text(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadedGraph, LoadError> {
+    let input = Input { bytes, file, path, siblings, unpacked: None };
     let started = Instant::now();
-    let unwrapped = archive::unwrap(bytes, path, options.member.as_deref(), progress)?;
-    let unwrap_seconds = started.elapsed().as_secs_f64();
-    let file = file.zip(unwrapped.offset);
-    let text = Text { bytes: &unwrapped.bytes, path, file };
-    let name = &unwrapped.name;
-    let format = match options.format {
-        Some(format) => format,
-        None => sniff(text.bytes, name, path, siblings)?,
-    };
-    let mut graph = with_source(&text, format, siblings, options, progress, |source| {
-        assemble::assemble(source, options, progress)
+    let mut unwrap_seconds = 0.0;
+    let mut graph = with_input(&input, options, progress, |source, wrapping| {
+        unwrap_seconds = started.elapsed().as_secs_f64();
+        let mut graph = assemble::assemble(source, options, progress)?;
+        graph.summary.format.insert_str(0, wrapping);
+        Ok(graph)
     })?;
-    graph.summary.format.insert_str(0, &unwrapped.wrapping);
     graph.summary.parse_seconds += unwrap_seconds;
     Ok(graph)
+}
+
+/// A file to read.
+struct Input<'a> {
+    bytes: &'a [u8],
+    file: Option<&'a FileBytes>,
+    path: &'a Path,
+    siblings: Siblings<'a>,
+    /// What a compressed file holds, which is read instead.
+    unpacked: Option<&'a archive::OnDisk>,
+}
+
+/// Takes off what a file is wrapped in, tells its format, and hands its entries over, and how it was wrapped.
+fn with_input<T>(
+    input: &Input<'_>,
+    options: &LoadOptions,
+    progress: &dyn Progress,
+    take: impl FnOnce(&dyn EdgeSource, &str) -> Result<T, LoadError>,
+) -> Result<T, LoadError> {
+    let &Input { bytes, file, path, siblings, unpacked } = input;
+    let member = options.member.as_deref();
+    let unwrapped = match unpacked {
+        Some(unpacked) => unpacked.unwrap(path, member, progress)?,
+        None => archive::unwrap(bytes, path, member, progress)?,
+    };
+    let file = unpacked.map(|unpacked| &unpacked.bytes).or(file);
+    let text = Text { bytes: &unwrapped.bytes, path, file: file.zip(unwrapped.offset) };
+    let format = match options.format {
+        Some(format) => format,
+        None => sniff(text.bytes, &unwrapped.name, path, siblings)?,
+    };
+    with_source(&text, format, siblings, options, progress, |source| take(source, &unwrapped.wrapping))
+}
+
+/// Converts the graph in the file at `input`, of any [`Format`], to a graph file at `output` within a bound of memory: the
+/// same file, byte for byte, as [`write_gvg`] of the loaded graph. What does not fit memory is sorted on disk.
+///
+/// # Errors
+/// [`LoadError`], by what is wrong. Nothing is left of an output that is not whole, and nothing of what was sorted.
+pub fn convert_within(
+    input: &Path,
+    output: &Path,
+    options: &LoadOptions,
+    bound: &MemoryBound,
+    progress: &dyn Progress,
+) -> Result<Converted, LoadError> {
+    let path = &first_file(input);
+    let file = FileBytes::open(path)?;
+    if options.format.map_or_else(|| gvg::is_gvg(&file), |format| format == Format::Gvg) {
+        // Mapped, not held.
+        let graph = gvg::open(Arc::new(file), path, options, progress)?;
+        return Converted::copied(output, &graph, progress);
+    }
+    file.advise_sequential();
+    let temp_dir = bound.folder(output);
+    let unpacked = archive::unpack_to_disk(&file, path, temp_dir, progress)?;
+    let siblings = Siblings::Disk;
+    let input = Input { bytes: &file, file: Some(&file), path, siblings, unpacked: unpacked.as_ref() };
+    with_input(&input, options, progress, |source, wrapping| {
+        if source.original_ids().is_some() {
+            return Err(LoadError::IdsInMemory { path: path.clone() });
+        }
+        external::convert(source, output, wrapping, options, bound, progress)
+    })
 }
 
 /// Opens a file of a known format and hands it over.

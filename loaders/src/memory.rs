@@ -31,6 +31,14 @@ fn available_bytes() -> u64 {
     system.cgroup_limits().map_or(machine, |group| machine.min(group.total_memory.saturating_sub(group.rss)))
 }
 
+/// What the machine has, or its control group allows, page cache included; without bound where nobody knows.
+pub(crate) fn total_bytes() -> u64 {
+    let Ok(mut system) = sysinfo::System::new() else { return u64::MAX };
+    system.refresh_memory_specifics(sysinfo::MemoryRefreshKind::nothing().with_ram());
+    let machine = system.total_memory();
+    system.cgroup_limits().map_or(machine, |group| machine.min(group.total_memory))
+}
+
 /// Reads `reader` to its end, as [`Read::read_to_end`], but within the memory that is available.
 pub(crate) fn read_to_end(
     reader: &mut dyn Read,

@@ -43,6 +43,11 @@ impl FileBytes {
         if bytes.is_empty() { Err(LoadError::Empty { path: path.to_owned() }) } else { Ok(bytes) }
     }
 
+    /// Maps a file that is open, as one without a name is.
+    pub(crate) fn of(file: &File) -> std::io::Result<Self> {
+        map(file).map(Self::Mapped)
+    }
+
     /// Says that the file will be read from its beginning to its end.
     pub(crate) fn advise_sequential(&self) {
         if let Self::Mapped(map) = self {

@@ -32,6 +32,9 @@ pub struct LoadOptions {
     /// Reads the whole of a `.gvg` file and compares every checksum; says nothing to other formats, which are read
     /// and checked anyway.
     pub verify_file: bool,
+    /// Bytes of memory that a `.gvg` file is compared with: a larger one works, with a warning, at the speed of the disk.
+    /// What the machine has if `None`.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Where the weights of a graph come from.

@@ -73,6 +73,8 @@ pub(crate) trait Cell: Copy + Send + Sync + 'static {
     type Packed: Copy + Ord + Send;
     /// Whether the cell occupies memory.
     const STORED: bool;
+    /// Bits of the cell.
+    const BITS: u32;
 
     fn shared() -> Self::Shared;
     fn store(cell: &Self::Shared, value: f64);
@@ -80,12 +82,18 @@ pub(crate) trait Cell: Copy + Send + Sync + 'static {
     fn pack(column: VertexId, weight: Self) -> Self::Packed;
     fn unpack(packed: Self::Packed) -> (VertexId, Self);
     fn into_weights(cells: Vec<Self>) -> Weights;
+
+    /// The bits of the weight that `value` is, ordered as weights are.
+    fn ordered(value: f64) -> u64;
+    /// Appends the weight of these bits as a file has it, little-endian.
+    fn append(ordered: u64, bytes: &mut Vec<u8>);
 }
 
 impl Cell for () {
     type Shared = ();
     type Packed = VertexId;
     const STORED: bool = false;
+    const BITS: u32 = 0;
 
     fn shared() {}
     #[inline(always)]
@@ -100,6 +108,10 @@ impl Cell for () {
     fn into_weights(_cells: Vec<()>) -> Weights {
         Weights::Unit
     }
+    fn ordered(_value: f64) -> u64 {
+        0
+    }
+    fn append(_ordered: u64, _bytes: &mut Vec<u8>) {}
 }
 
 macro_rules! integer_cell {
@@ -108,6 +120,7 @@ macro_rules! integer_cell {
             type Shared = $atomic;
             type Packed = u64;
             const STORED: bool = true;
+            const BITS: u32 = $type::BITS;
 
             fn shared() -> $atomic {
                 $atomic::new(0)
@@ -115,6 +128,14 @@ macro_rules! integer_cell {
             #[inline(always)]
             fn store(cell: &$atomic, value: f64) {
                 cell.store(value as $type, Relaxed);
+            }
+            #[inline(always)]
+            fn ordered(value: f64) -> u64 {
+                u64::from(value as $type)
+            }
+            #[inline(always)]
+            fn append(ordered: u64, bytes: &mut Vec<u8>) {
+                bytes.extend((ordered as $type).to_le_bytes());
             }
             fn into_inner(cell: $atomic) -> Self {
                 cell.into_inner()
@@ -141,9 +162,19 @@ macro_rules! float_cell {
             type Shared = $atomic;
             type Packed = $packed;
             const STORED: bool = true;
+            const BITS: u32 = $bits::BITS;
 
             fn shared() -> $atomic {
                 $atomic::new(0)
+            }
+            #[inline(always)]
+            fn ordered(value: f64) -> u64 {
+                // Of column 0, so that nothing stands above the weight.
+                Self::pack(0, value as $type + 0.0) as u64
+            }
+            #[inline(always)]
+            fn append(ordered: u64, bytes: &mut Vec<u8>) {
+                bytes.extend(Self::unpack(ordered.into()).1.to_le_bytes());
             }
             #[inline(always)]
             fn store(cell: &$atomic, value: f64) {
@@ -190,23 +221,7 @@ pub(crate) fn random8(seed: u64, u: VertexId, v: VertexId) -> u8 {
 
 /// [`random8`] for every edge of `csr`.
 pub(crate) fn random_weights(csr: &Csr, seed: u64) -> Weights {
-    let offsets = csr.row_offsets();
-    const EDGES: usize = 1 << 16;
-    let mut weights = vec![0; csr.column_indices().len()];
-    weights.par_chunks_mut(EDGES).zip(csr.column_indices().par_chunks(EDGES)).enumerate().for_each(
-        |(chunk, (weights, columns))| {
-            let first_edge = (chunk * EDGES) as u64;
-            let mut u = offsets.partition_point(|&offset| offset <= first_edge).saturating_sub(1);
-            for (i, (weight, &v)) in weights.iter_mut().zip(columns).enumerate() {
-                let edge = first_edge + i as u64;
-                while offsets.get(u + 1).is_some_and(|&end| end <= edge) {
-                    u += 1;
-                }
-                *weight = random8(seed, u as VertexId, v);
-            }
-        },
-    );
-    Weights::U8(weights.into())
+    csr.weights_by_ids(|u, v| random8(seed, u, v))
 }
 
 /// The absolute values, without a copy if none is negative.
@@ -261,6 +276,26 @@ mod tests {
         assert!(packed.iter().zip(ordered).all(|(&p, w)| f64::unpack(p) == (9, w)));
         assert!(f32::pack(1, f32::MAX) < f32::pack(2, f32::MIN));
         assert_eq!(f32::unpack(f32::pack(u32::MAX, -2.5)), (u32::MAX, -2.5));
+    }
+
+    #[test]
+    fn ordered_bits_are_ordered_like_weights_and_give_them_back() {
+        fn check<W: Cell>(ascending: &[f64], bytes: impl Fn(f64) -> Vec<u8>) {
+            let ordered: Vec<u64> = ascending.iter().map(|&w| W::ordered(w)).collect();
+            assert!(ordered.is_sorted_by(|a, b| a < b));
+            for (&bits, &weight) in ordered.iter().zip(ascending) {
+                assert!(W::BITS == 64 || bits >> W::BITS == 0);
+                let mut appended = Vec::new();
+                W::append(bits, &mut appended);
+                assert_eq!(appended, bytes(weight));
+            }
+        }
+        check::<u8>(&[0.0, 1.0, 255.0], |w| vec![w as u8]);
+        check::<u16>(&[0.0, 256.0, 65535.0], |w| (w as u16).to_le_bytes().to_vec());
+        check::<u32>(&[7.0, 4294967295.0], |w| (w as u32).to_le_bytes().to_vec());
+        check::<f32>(&[-1.5, -0.25, 0.0, 0.5, 3e38], |w| (w as f32).to_le_bytes().to_vec());
+        check::<f64>(&[f64::MIN, -0.1, 0.0, 1e-300, f64::MAX], |w| w.to_le_bytes().to_vec());
+        assert_eq!(f64::ordered(-0.0), f64::ordered(0.0));
     }
 
     #[test]

@@ -460,7 +460,8 @@ fn every_compression_and_archive_gives_the_same_graph() {
     let text = long_list();
     let text = text.as_bytes();
     let plain = read("a.el", text).expect("loads");
-    let compressions: [(&str, &str, fn(&[u8]) -> Vec<u8>); 5] = [
+    type Compress = fn(&[u8]) -> Vec<u8>;
+    let compressions: [(&str, &str, Compress); 5] = [
         ("gzip of ", "tar.gz of ", gzip),
         ("gzip of ", "tar.gz of ", bgzip),
         ("bzip2 of ", "tar.bz2 of ", bzip2),

@@ -77,13 +77,15 @@ impl PreparedGraph {
             Some(limit) => limit.to_bits(),
         };
         self.distances.fill(0xFF)?;
-        self.distances.write(source as usize, &[0])?;
+        let row = self.csr().row_of(source);
+        let target = options.target.map(|target| self.csr().row_of(target));
+        self.distances.write(row as usize, &[0])?;
         self.stamps.fill(0)?;
-        self.stamps.write(source as usize, &[1])?;
+        self.stamps.write(row as usize, &[1])?;
 
         let csr = self.graph.csr();
-        let edges = csr.out_degree(source);
-        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source)?;
+        let edges = csr.out_degree(row);
+        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), row)?;
         let mut stats = RunStats::default();
         if edges > 0 {
             let traversal = self.traversal(true, true);
@@ -94,20 +96,21 @@ impl PreparedGraph {
                 traversal,
                 distances: self.distances.address(),
                 stamps: self.stamps.address(),
-                bound: options.target.map_or(0, |target| self.distances.address() + 8 * u64::from(target)),
+                bound: target.map_or(0, |target| self.distances.address() + 8 * u64::from(target)),
                 limit,
             };
             stats.steps = self.run(&args, &traversal, first)?.1;
         }
         let mut bits = self.distances.to_vec()?;
-        if let Some(target) = options.target {
+        if let Some(target) = target {
             // What was reached before the target was may lie beyond it, and need not be final.
             let limit = limit.min(bits[target as usize]);
             bits.par_iter_mut().filter(|distance| **distance > limit).for_each(|d| *d = UNREACHED_BITS);
             self.distances.write(0, &bits)?;
         }
-        let parents = if options.parents { Some(self.sssp_parents(source, &mut stats)?) } else { None };
+        let parents = if options.parents { Some(self.sssp_parents(row, &mut stats)?) } else { None };
         let reached = bits.par_iter().filter(|&&d| d != UNREACHED_BITS).count() as u64;
+        let bits = self.by_vertex(bits);
         let max = bits.par_iter().copied().filter(|&d| d != UNREACHED_BITS).max().unwrap_or(0);
         let (distances, max_distance) = if integer {
             (Distances::Integer(bits), max as f64)
@@ -139,7 +142,7 @@ impl PreparedGraph {
         }
     }
 
-    /// Parents that lead back to `source` along finished distances.
+    /// Parents that lead back to the row `source` along finished distances.
     fn sssp_parents(&mut self, source: VertexId, stats: &mut RunStats) -> Result<Vec<VertexId>, Error> {
         self.parents.fill(0xFF)?;
         let traversal = self.traversal(true, false);
@@ -149,6 +152,7 @@ impl PreparedGraph {
             parents: self.parents.address(),
             source,
             reserved: 0,
+            original_ids: self.original_ids.address(),
         };
         let num_vertices = self.csr().num_vertices();
         let first = Step { scan: traversal.dense_scan, ..Step::default() };
@@ -157,6 +161,6 @@ impl PreparedGraph {
             step.frontier = num_vertices;
         }
         stats.steps.extend(steps);
-        self.parents.to_vec()
+        Ok(self.by_vertex(self.parents.to_vec()?))
     }
 }

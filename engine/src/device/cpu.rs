@@ -27,6 +27,13 @@ pub(crate) fn free_bytes() -> u64 {
     available - available / 16
 }
 
+/// Memory of the machine, or what its control group allows; without bound where nobody knows.
+pub(crate) fn total_memory_bytes() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    let Ok(system) = System::new_with_specifics(memory) else { return u64::MAX };
+    system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory).min(system.total_memory())
+}
+
 #[derive(Debug)]
 pub(crate) struct CpuDevice {
     pool: ThreadPool,

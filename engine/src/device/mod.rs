@@ -15,7 +15,7 @@ use gpuvm_kernels::cpu_device::KernelArgs;
 use crate::config::{DeviceKind, EngineConfig};
 use crate::error::Error;
 
-pub(crate) use cpu::CpuDevice;
+pub(crate) use cpu::{CpuDevice, total_memory_bytes};
 pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
 pub(crate) use cuda_kernel::{CudaKernel, Parameter};
 pub(crate) use shared::{Mover, SharedBytes, StreamWriter};

@@ -2,7 +2,7 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use super::device::anonymous;
-use crate::device::{Device, HostPin, PinnedBytes};
+use crate::device::{Device, HostPin, PinnedBytes, total_memory_bytes};
 use crate::error::Error;
 
 /// An array in host memory that kernels read where it lies.
@@ -78,8 +78,43 @@ impl PinnedArray {
         }
     }
 
+    /// As [`new`](Self::new), for pages of a file that may be larger than memory and then cannot be registered: with
+    /// `served`, host threads move the pages, and it need not be.
+    ///
+    /// # Errors
+    /// [`Error::LargerThanHostMemory`] for a GPU that would have to read it by itself.
+    pub fn paged(device: &Device, what: &'static str, bytes: &[u8], served: bool) -> Result<Self, Error> {
+        if device.is_cpu() || can_be_pinned(what, bytes.len() as u64, total_memory_bytes(), served)? {
+            return Self::new(device, what, bytes);
+        }
+        Ok(Self { address: bytes.as_ptr().expose_provenance() as u64, _owner: Owner::Caller })
+    }
+
     /// Address for kernels; 0 if empty.
     pub fn address(&self) -> u64 {
         self.address
+    }
+}
+
+/// Whether so many bytes can be pinned; an error if they cannot and have to be.
+fn can_be_pinned(what: &'static str, bytes: u64, memory_bytes: u64, served: bool) -> Result<bool, Error> {
+    match bytes <= memory_bytes {
+        true => Ok(true),
+        false if served => Ok(false),
+        false => Err(Error::LargerThanHostMemory { what, bytes, memory_bytes }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn array_larger_than_memory_is_left_to_host_threads_or_refused_with_both_sizes() {
+        assert!(matches!(can_be_pinned("column indices", 1 << 30, 1 << 30, false), Ok(true)));
+        assert!(matches!(can_be_pinned("column indices", 3 << 30, 2 << 30, true), Ok(false)));
+        let refused =
+            can_be_pinned("column indices", 3 << 30, 2 << 30, false).expect_err("larger").to_string();
+        assert!(refused.contains("3.0 GiB") && refused.contains("2.0 GiB"), "{refused}");
     }
 }

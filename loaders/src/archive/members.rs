@@ -71,6 +71,12 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// Whether no other file can be better than the best so far.
+    pub(super) fn is_sure(&self) -> bool {
+        let least = if self.asked.is_some() { Rank::Asked } else { Rank::PackedMatrixMarket };
+        self.best.as_ref().is_some_and(|(rank, _)| *rank >= least)
+    }
+
     fn rank(&self, name: &str) -> Rank {
         let path = Path::new(name);
         let mut parts = path.components().rev().filter_map(|part| match part {

@@ -26,6 +26,11 @@ pub(crate) use header::has_banner;
 use header::{Header, Layout};
 use scan::{Exact, Sink, values};
 
+/// What stands above the entries, which are not looked at.
+pub(crate) fn head_facts(text: &Text<'_>, options: &LoadOptions) -> Result<Facts, LoadError> {
+    Header::read(text, options).map(|header| header.facts(text.path))
+}
+
 /// The text of a matrix, and what stands above its entries.
 pub(crate) struct MatrixMarket<'a> {
     text: &'a Text<'a>,

@@ -1,17 +1,21 @@
 //! A graph file is written beside its place, synced and renamed: under its name it is always whole.
 
-use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::head::{
     ALIGNMENT, BIPARTITE, DUPLICATES_KEPT, ENTRY_BYTES, HEADER_BYTES, Head, LOOPS_KEPT, SYMMETRIC,
     SYMMETRIZED, Section,
 };
-use super::{CHUNK, COLUMN_INDICES, IDS, ROW_OFFSETS, WEIGHTS, checksum};
+use super::{
+    CHUNK, COLUMN_INDICES, FILE_IDS, HEADS, ORIGINAL_IDS, REVERSE_COLUMNS, REVERSE_HEADS, REVERSE_OFFSETS,
+    ROW_OFFSETS, WEIGHTS, checksum,
+};
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
+use crate::summary::LoadSummary;
+use crate::write::draft::Draft;
 
 /// Writes `graph` as a graph file and returns its size in bytes.
 ///
@@ -33,23 +37,29 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     if csr.weights().stored_len().is_some() {
         contents.push((WEIGHTS, csr.weights().as_bytes()));
     }
+    if let Some(heads) = csr.heads().filter(|heads| heads.num_vertices() > 0) {
+        contents.push((HEADS, bytemuck::cast_slice(heads.ids())));
+    }
+    if let Some(permutation) = csr.permutation() {
+        contents.push((ORIGINAL_IDS, bytemuck::cast_slice(permutation.original_ids())));
+    }
     if let Some(ids) = &graph.ids {
-        contents.push((IDS, bytemuck::cast_slice(ids)));
+        contents.push((FILE_IDS, bytemuck::cast_slice(ids)));
+    }
+    if let Some(reverse) = csr.reverse() {
+        contents.push((REVERSE_OFFSETS, bytemuck::cast_slice(reverse.row_offsets())));
+        contents.push((REVERSE_COLUMNS, bytemuck::cast_slice(reverse.column_indices())));
+        if let Some(heads) = reverse.heads().filter(|heads| heads.num_vertices() > 0) {
+            contents.push((REVERSE_HEADS, bytemuck::cast_slice(heads.ids())));
+        }
     }
     let total: u64 = contents.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     progress.begin("checksum", total);
     let sections = place(&contents, progress);
     progress.end();
     let sections = sections.ok_or(LoadError::Interrupted)?;
-    let flags = [
-        (SYMMETRIC, csr.is_symmetric()),
-        (BIPARTITE, summary.bipartite),
-        (SYMMETRIZED, summary.symmetrized),
-        (DUPLICATES_KEPT, summary.duplicates_kept),
-        (LOOPS_KEPT, summary.loops_kept),
-    ];
     let head = Head {
-        flags: flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag),
+        flags: flags(summary) | if csr.is_symmetric() { SYMMETRIC } else { 0 },
         weight_type: csr.weights().weight_type(),
         file_bytes: sections.last().map_or(HEADER_BYTES as u64, |last| last.offset + last.bytes),
         num_vertices: csr.num_vertices(),
@@ -61,6 +71,17 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     let written = write(path, &head, &contents, progress);
     progress.end();
     written.map(|()| head.file_bytes)
+}
+
+/// The flags that a summary says.
+pub(super) fn flags(summary: &LoadSummary) -> u32 {
+    let flags = [
+        (BIPARTITE, summary.bipartite),
+        (SYMMETRIZED, summary.symmetrized),
+        (DUPLICATES_KEPT, summary.duplicates_kept),
+        (LOOPS_KEPT, summary.loops_kept),
+    ];
+    flags.into_iter().filter(|(_, set)| *set).fold(0, |flags, (flag, _)| flags | flag)
 }
 
 /// The table for sections of these contents; `None` if cancelled.
@@ -83,19 +104,8 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<(), LoadError> {
     let error = |source| LoadError::Write { path: path.to_owned(), source };
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".gpuvm-").suffix(".gvg.part");
-    #[cfg(unix)]
-    {
-        // As any new file, subject to the umask; a temporary file would be for its owner only.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(&folder).map_err(error)?;
+    let mut draft = Draft::create(path)?;
+    let file = draft.file();
     file.write_all(&head.encode()).map_err(error)?;
     for (section, (_, bytes)) in head.sections.iter().zip(contents) {
         file.seek(SeekFrom::Start(section.offset)).map_err(error)?;
@@ -108,12 +118,6 @@ fn write(
         }
     }
     // A last section without bytes leaves the file short of where it begins.
-    file.as_file().set_len(head.file_bytes).map_err(error)?;
-    file.as_file().sync_all().map_err(error)?;
-    file.persist(path).map_err(|failed| error(failed.error))?;
-    // The new name is on the disk only when its folder is; some file systems cannot say so, which is no failure.
-    if let Ok(folder) = File::open(&folder) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    file.set_len(head.file_bytes).map_err(error)?;
+    draft.keep()
 }
