@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
 use gpuvm_engine::graph::{Csr, Heads, Order};
-use gpuvm_engine::{DeviceKind, PageSize};
+use gpuvm_engine::{DeviceKind, PageSize, RnicModel, TransportConfig};
 use gpuvm_loaders::{Format, OutputFormat, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
@@ -464,6 +464,39 @@ pub struct DeviceArgs {
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+}
+
+/// Who moves pages.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct TransportArgs {
+    /// Who moves the pages: the warps that want them (direct), or NICs that they ask through queue pairs: host threads (host)
+    /// or warps (device) that stand for RNICs, RDMA devices (rdma), ConnectX NICs (mlx5)
+    #[arg(long, default_value = "direct")]
+    pub transport: TransportArg,
+    /// Queue pairs of each NIC, 1 to 4096
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_pairs, allow_negative_numbers = true)]
+    pub queue_pairs: u32,
+    /// Requests that a queue holds, a power of two from 1 to 1024
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_depth, allow_negative_numbers = true)]
+    pub queue_depth: u32,
+    /// Requests behind one doorbell, no more than --queue-depth; 8 if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub fault_batch: Option<u32>,
+    /// RNICs that transports host and device stand for, 1 to 16; pages are striped over them
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().rnics, allow_negative_numbers = true)]
+    pub rnics: u32,
+    /// RDMA devices of transport rdma, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Bytes of the graph that each device of transport rdma has registered at most, from 2M on; all of it if not given
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
+    pub pin_budget: Option<u64>,
+    /// How slow --rnics are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
+    #[arg(long, value_name = "MODEL")]
+    pub rnic_model: Option<RnicModel>,
 }
 
 #[derive(Debug, Args)]
@@ -534,6 +567,15 @@ pub enum DirectionArg {
     Auto,
     Push,
     Pull,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TransportArg {
+    Direct,
+    Host,
+    Device,
+    Rdma,
+    Mlx5,
 }
 
 /// The width of a bucket; `None` for `auto`.

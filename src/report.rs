@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, Direction, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
+use gpuvm_engine::{
+    Access, Direction, MemoryPlan, NO_PARENT, NicStats, PageRankResult, PagingStats, RunStats,
+};
 use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -308,6 +310,9 @@ struct Run {
     gteps: f64,
     #[serde(flatten)]
     paging: PagingStats,
+    /// What each NIC did; empty with transport `direct`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nics: Vec<NicStats>,
     /// The steps and the seconds of the whole.
     #[serde(flatten)]
     stats: RunStats,
@@ -330,7 +335,7 @@ struct Mean {
 }
 
 impl Run {
-    fn new(answer: &Answer, csr: &Csr, ids: &Ids, target: Option<VertexId>) -> Self {
+    fn new(answer: &Answer, csr: &Csr, ids: &Ids, target: Option<VertexId>, nics: Vec<NicStats>) -> Self {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
@@ -368,6 +373,7 @@ impl Run {
             edges_looked_at: stats.edges(),
             gteps: giga_a_second(edges_traversed, stats.seconds),
             paging: stats.paging(),
+            nics,
             stats: stats.clone(),
         }
     }
@@ -441,8 +447,15 @@ impl RunReport {
         }
     }
 
-    /// Adds a run.
-    pub fn add(&mut self, answer: &Answer, csr: &Csr, ids: &Ids, target: Option<VertexId>) {
+    /// Adds a run, and what NICs did for it.
+    pub fn add(
+        &mut self,
+        answer: &Answer,
+        csr: &Csr,
+        ids: &Ids,
+        target: Option<VertexId>,
+        nics: Vec<NicStats>,
+    ) {
         if let Answer::Components(found) = answer {
             let largest = found.largest.map(|(label, vertices)| Component { label: ids.of(label), vertices });
             self.components = Some(Components { count: found.num_components, largest });
@@ -450,7 +463,7 @@ impl RunReport {
         if let Answer::PageRank(found) = answer {
             self.page_rank = Some(Ranks::new(found, ids));
         }
-        self.runs.push(Run::new(answer, csr, ids, target));
+        self.runs.push(Run::new(answer, csr, ids, target, nics));
         if self.runs.len() > 1 {
             let runs = self.runs.len() as f64;
             let seconds: f64 = self.runs.iter().map(|run| run.stats.seconds).sum();
@@ -482,6 +495,19 @@ impl RunReport {
                 ByteSize::b(plan.page_size.bytes()),
                 count(plan.num_frames, "frame", "frames"),
                 settings.policy,
+            ));
+        }
+        if let Some(queues) = &settings.transport.queues {
+            let nics = queues
+                .rnics
+                .map_or_else(String::new, |nics| format!("{}, ", count(nics.into(), "NIC", "NICs")));
+            let model = queues.rnic_model.map_or_else(String::new, |model| format!(", {model}"));
+            sheet.more(format_args!(
+                "transport {}, {nics}each {} of {}, batches of {}{model}",
+                settings.transport.kind,
+                count(queues.queue_pairs.into(), "queue pair", "queue pairs"),
+                queues.queue_depth,
+                queues.fault_batch,
             ));
         }
     }
@@ -517,6 +543,56 @@ impl RunReport {
         describe_target(run, sheet);
         if let Some(hint) = &run.hint {
             sheet.line("hint", hint);
+        }
+    }
+
+    /// A table a run, a line a NIC.
+    fn describe_nics(&self, run: &Run, sheet: &mut Sheet) {
+        if run.nics.is_empty() {
+            return;
+        }
+        let row = |cells: [&dyn Display; 8]| {
+            let [name, requests, bytes, share, batches, doorbells, depth, latency] =
+                cells.map(ToString::to_string);
+            format!(
+                "{name:<10} {requests:>12} {bytes:>10} {share:>6} {batches:>11} {doorbells:>11} {depth:>6} {latency:>24}"
+            )
+        };
+        let title = row([
+            &"",
+            &"requests",
+            &"in",
+            &"share",
+            &"batches",
+            &"doorbells",
+            &"depth",
+            &"us, p50/p90/p99/max",
+        ]);
+        match run.source.filter(|_| self.runs.len() > 1) {
+            Some(source) => {
+                sheet.line("NICs", format_args!("from source {source}"));
+                sheet.more(title);
+            }
+            None => sheet.line("NICs", title),
+        }
+        let all_bytes: u64 = run.nics.iter().map(|nic| nic.bytes).sum();
+        for nic in &run.nics {
+            let latency = nic.latency_us;
+            sheet.more(row([
+                &nic.name,
+                &grouped(nic.requests),
+                &ByteSize::b(nic.bytes),
+                &format!("{:.1}%", nic.bytes as f64 * 100.0 / all_bytes.max(1) as f64),
+                &grouped(nic.batches),
+                &grouped(nic.doorbells),
+                &format!("{:.1}", nic.mean_queue_depth),
+                &format!("{:.0}/{:.0}/{:.0}/{:.0}", latency.p50, latency.p90, latency.p99, latency.max),
+            ]));
+            if nic.lost {
+                let again = count(nic.flushed, "request was", "requests were");
+                let why = nic.lost_because.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+                sheet.more(format_args!("{} is lost{why}: {again} posted again to others", nic.name));
+            }
         }
     }
 
@@ -642,6 +718,7 @@ impl Report for RunReport {
                 ),
             );
         }
+        self.runs.iter().for_each(|run| self.describe_nics(run, &mut sheet));
         if self.profile {
             self.describe_profile(&mut sheet);
         }

@@ -147,7 +147,7 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
             check(settings.algorithm, &csr, target, &answer)?;
             watch.interrupt.check()?;
         }
-        report.add(&answer, &csr, &ids, target);
+        report.add(&answer, &csr, &ids, target, graph.take_nic_stats());
         if let Some(output) = &mut output {
             output.push(answer)?;
             watch.interrupt.check()?;
@@ -290,6 +290,7 @@ fn with_cure(error: gpuvm_engine::Error, path: &Path, csr: &Csr) -> Error {
         gpuvm_engine::Error::LargerThanHostMemory { .. } => {
             anyhow!("{error}: use --device cpu, which reads the file as it is needed")
         }
+        gpuvm_engine::Error::TransportWithoutPages { .. } => anyhow!("{error}; see --access and --transport"),
         gpuvm_engine::Error::ChunkEdges { .. } => anyhow!("{error}; see --chunk-edges and --page-size"),
         gpuvm_engine::Error::NegativeWeight { edge, weight } => anyhow!(
             "{} weighs {weight}, sssp needs weights that are not negative: use --weights abs, unit or hash",

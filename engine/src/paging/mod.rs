@@ -82,6 +82,16 @@ impl PageTable {
         (self.frames.address(), self.frames.len() as u64)
     }
 
+    /// Puts the frames where RDMA devices reach them, before any page is in one.
+    #[cfg(feature = "rdma")]
+    pub fn place_frames_for_rdma(&mut self, device: &Device, in_host_memory: bool) -> Result<(), Error> {
+        let (what, bytes) = ("page frames", self.frames.len() as u64);
+        // Given back first: there may be no room for both.
+        self.frames = DeviceArray::zeroed(device, what, 0)?;
+        self.frames = DeviceArray::for_rdma_devices(device, what, bytes, in_host_memory)?;
+        Ok(())
+    }
+
     /// Makes every page absent: the state of a new table, for cold runs and after a run that failed half way.
     pub fn reset(&mut self) -> Result<(), Error> {
         const { assert!(NO_PAGE == u64::MAX) };
