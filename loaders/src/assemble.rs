@@ -348,7 +348,7 @@ impl<'a> Assembly<'a> {
 
     /// Refuses a graph that memory cannot hold.
     fn check_memory(&self, num_vertices: u64, num_edges: u64, weight_bytes: u64) -> Result<(), LoadError> {
-        let bytes = (num_vertices + 1) * 8 + num_edges.saturating_mul(4 + weight_bytes);
+        let bytes = num_edges.saturating_mul(4 + weight_bytes).saturating_add((num_vertices + 1) * 8);
         memory::check(bytes, &self.source.facts().path, "the graph")
     }
 

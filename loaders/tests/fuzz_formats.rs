@@ -55,7 +55,7 @@ fn u32s(values: &[u64]) -> Vec<u8> {
     words(values, |value| (value as u32).to_le_bytes())
 }
 
-/// A matrix of MATLAB: elements of tags and numbers. Values are bytes, as MATLAB stores small integers.
+/// A matrix of MATLAB: elements of tags and numbers. Values are of 16 bits, since MATLAB stores integers as short as they are.
 fn matlab(compressed: bool) -> Vec<u8> {
     let element = |kind: u64, bytes: &[u8]| {
         let mut element = u32s(&[kind, bytes.len() as u64]);
@@ -69,7 +69,7 @@ fn matlab(compressed: bool) -> Vec<u8> {
         element(1, b"A"),
         element(5, &u32s(&[1, 2, 0, 2])),
         element(5, &u32s(&[0, 2, 3, 4])),
-        element(2, &[5, 6, 7, 8]),
+        element(4, &[5, 0, 6, 0, 7, 0, 8, 0]),
     ]
     .concat();
     let field = element(14, &matrix);
@@ -316,9 +316,11 @@ fn is_large(files: &Files) -> bool {
     // The rows of a matrix of MATLAB are in no list.
     let number = |bytes: &[u8]| {
         bytes.starts_with(b"MATLAB")
+            && bytes.get(128) != Some(&15)
             && bytes.get(128..).unwrap_or_default().chunks_exact(4).any(|word| {
                 let number = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-                (LARGE as u32..1 << 31).contains(&number)
+                let is_text = word.iter().all(|b| b.is_ascii_graphic() || *b == 0);
+                (LARGE as u32..1 << 31).contains(&number) && !is_text
             })
     };
     files.iter().any(|(_, bytes)| digits(bytes) || number(bytes))
