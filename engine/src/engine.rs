@@ -10,12 +10,13 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
+use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
 use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
@@ -90,6 +91,8 @@ impl Engine {
     }
 }
 
+/// A frontier with this share of all edges needs most pages anyway.
+const DENSE_SHARE: u64 = 8;
 /// One of something for each array of edges, in the order of their pages.
 #[derive(Clone, Copy, Debug)]
 struct Arrays<T> {
@@ -187,11 +190,16 @@ fn host_arrays<'a>(csr: &'a Csr, workload: Workload, plan: &MemoryPlan) -> Array
     let heads = csr.incoming().and_then(Csr::heads).filter(|_| plan.heads_per_vertex > 0);
     let reverse = csr.reverse().filter(|_| plan.uses_reverse);
     Arrays {
-        columns: bytemuck::cast_slice(csr.column_indices()),
-        weights: if workload.sssp { csr.weights().as_bytes() } else { &[] },
+        columns: if reads_whole(plan, workload) { bytemuck::cast_slice(csr.column_indices()) } else { &[] },
+        weights: if workload.sssp && plan.weight_bands.is_empty() { csr.weights().as_bytes() } else { &[] },
         reverse: reverse.map_or(&[], |reverse| bytemuck::cast_slice(reverse.column_indices())),
         heads: heads.map_or(&[], |heads| bytemuck::cast_slice(heads.ids())),
     }
+}
+
+/// Whether a run reads the edges as they are, not split by weight.
+fn reads_whole(plan: &MemoryPlan, workload: Workload) -> bool {
+    plan.weight_bands.is_empty() || workload.reads_whole_edges()
 }
 
 /// The rows of the reverse graph, whose column indices are with the other edges.
@@ -236,6 +244,8 @@ pub struct PreparedGraph {
     nics: Vec<NicCounts>,
     // Pinned arrays then: they are let go before the graph whose memory they name.
     edges: Edges,
+    /// What SSSP reads instead, if edges are split by weight.
+    pub(crate) bands: Option<Bands>,
     row_offsets: RowOffsets,
     reverse: Option<Reverse>,
     pub(crate) graph: BalancedCsr,
@@ -287,6 +297,21 @@ impl PreparedGraph {
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
         let host = host_arrays(csr, workload, &plan);
+        let page_bytes = plan.page_size.bytes();
+        // The heads are the last pages of those that are not of weight bands.
+        let sizes = host.map(|bytes| bytes.len() as u64);
+        let first_pages = sizes.first_pages(plan.page_size);
+        let end_of_heads = first_pages.heads + sizes.heads.div_ceil(page_bytes);
+        let bands = match plan.weight_bands.as_slice() {
+            [] => None,
+            floors => Some(Bands::new(
+                &device,
+                WeightBands::new(csr, floors, plan.chunk_edges)?,
+                floors.to_vec(),
+                end_of_heads,
+                page_bytes,
+            )?),
+        };
         let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
                 Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
@@ -302,8 +327,7 @@ impl PreparedGraph {
                     plan.page_size,
                     config.policy,
                 )?;
-                // The heads are the last pages.
-                let kept = plan.num_pages - plan.num_head_frames..plan.num_pages;
+                let kept = end_of_heads - plan.num_head_frames..end_of_heads;
                 Edges::Paged(arrays, Box::new(table.with_kept_pages(kept)))
             }
             (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda)) => {
@@ -318,12 +342,14 @@ impl PreparedGraph {
             Edges::Paged(arrays, table) => {
                 let (frames, frames_bytes) = table.frames();
                 let mut memory = transport::Memory::new(frames, frames_bytes);
-                let sizes = host.map(|bytes| bytes.len() as u64);
-                let first_pages = sizes.first_pages(plan.page_size);
                 memory.add_array(first_pages.columns, arrays.columns.address(), sizes.columns);
                 memory.add_array(first_pages.weights, arrays.weights.address(), sizes.weights);
                 memory.add_array(first_pages.reverse, arrays.reverse.address(), sizes.reverse);
                 memory.add_array(first_pages.heads, arrays.heads.address(), sizes.heads);
+                let bands = bands.iter().flat_map(|bands: &Bands| bands.arrays(page_bytes));
+                for (first_page, address, size_bytes) in bands {
+                    memory.add_array(first_page, address, size_bytes);
+                }
                 let opened = open_transport(&device, &config.transport, table, &mut memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
@@ -332,7 +358,10 @@ impl PreparedGraph {
             }
             _ => None,
         };
-        let row_offsets = RowOffsets::new(&device, plan.access, csr)?;
+        let row_offsets = match reads_whole(&plan, workload) {
+            true => RowOffsets::new(&device, plan.access, csr)?,
+            false => RowOffsets::Copied(DeviceArray::zeroed(&device, "row offsets", 0)?),
+        };
         let reverse = match csr.reverse().filter(|_| plan.uses_reverse) {
             None => None,
             Some(reverse) => {
@@ -361,6 +390,7 @@ impl PreparedGraph {
             transport,
             nics: Vec::new(),
             edges,
+            bands,
             row_offsets,
             reverse,
             segment_first_vertex: match balanced {
@@ -495,6 +525,18 @@ impl PreparedGraph {
         view
     }
 
+    /// What a kernel gets to traverse the light band, and the address of all bands' views, if edges are split by weight;
+    /// else what it gets to traverse the graph, and 0.
+    pub(crate) fn weighted_traversal(&mut self, with_queues: bool) -> Result<(TraversalView, u64), Error> {
+        let mut traversal = self.traversal(true, with_queues);
+        let Some(bands) = &mut self.bands else { return Ok((traversal, 0)) };
+        let (address, light) = bands.views(&traversal.graph, self.plan.page_size.bytes())?;
+        traversal.graph = light;
+        traversal.dense_edges = light.num_edges / DENSE_SHARE;
+        traversal.dense_items = light.num_segments / 2;
+        Ok((traversal, address))
+    }
+
     /// The graph of the edges into each vertex, with the heads of bottom-up steps; without vertices if there is none.
     pub(crate) fn incoming_view(&self, graph: &GraphView) -> GraphView {
         match &self.reverse {
@@ -519,8 +561,6 @@ impl PreparedGraph {
 
     /// What a kernel gets. Without `with_queues` frontiers are only counted.
     pub(crate) fn traversal(&self, weighted: bool, with_queues: bool) -> TraversalView {
-        /// A frontier with this share of all edges needs most pages anyway.
-        const DENSE_SHARE: u64 = 8;
         let view = |frontier: &Frontier| if with_queues { frontier.view() } else { FrontierView::default() };
         TraversalView {
             graph: self.graph_view(weighted),

@@ -31,6 +31,7 @@
 
 mod algorithm;
 mod answer;
+mod bands;
 mod config;
 #[expect(unsafe_code, reason = "launches kernels, talks to the driver")]
 mod device;

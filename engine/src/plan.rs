@@ -1,13 +1,13 @@
 //! What a run takes of device memory, decided before anything is allocated: every byte is in the plan, so that a run
 //! either fits its budget or is refused with the least that would do.
 
-use gpuvm_kernels::layout::{LoopState, StepRecord};
+use gpuvm_kernels::layout::{GraphView, LoopState, SSSP_BINS, StepRecord};
 use serde::Serialize;
 
 use crate::config::{Access, Directions, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
 use crate::error::{Error, GraphError};
-use crate::graph::{Csr, Heads, num_head_vertices};
+use crate::graph::{Csr, Heads, WeightBands, num_head_vertices};
 use crate::transport;
 
 /// The algorithms a graph is prepared for; vertex state is allocated for these.
@@ -38,6 +38,11 @@ impl Workload {
     pub const ALL: Self =
         Self { bfs: true, connected_components: true, page_rank: true, sssp: true, parents: true };
 
+    /// Whether other algorithms than SSSP read edges: whole, however SSSP's are split.
+    pub(crate) fn reads_whole_edges(self) -> bool {
+        self.bfs || self.connected_components || self.page_rank
+    }
+
     /// Heads of a vertex that a run on `csr` uses: those that the graph has, or else what `config` has made; 0 for none.
     /// They serve BFS where the edges into each vertex are known, components where every edge has its reverse, and not the
     /// naive variant, which is the paper's.
@@ -61,6 +66,9 @@ impl Workload {
 
 /// Steps that a run keeps the figures of, each by itself: 288 KiB. Later ones are added up in the last.
 pub(crate) const MAX_RECORDS: usize = 4096;
+
+/// Of the histograms of SSSP by weight bands: two, in three sets.
+pub(crate) const HISTOGRAM_WORDS: u64 = 3 * 2 * SSSP_BINS;
 
 /// One line of a [`MemoryPlan`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,6 +113,9 @@ pub struct MemoryPlan {
     pub chunk_edges: u32,
     /// Warps of a launch.
     pub num_warps: u32,
+    /// Least weight of each band that SSSP's edges are split into, light first; empty if they are not split.
+    #[serde(skip)]
+    pub weight_bands: Vec<f64>,
     /// Edges that lie in one page of every array.
     #[serde(skip)]
     pub(crate) page_edges: u32,
@@ -117,6 +128,29 @@ impl MemoryPlan {
         workload: Workload,
         config: &EngineConfig,
         device: &Device,
+    ) -> Result<Self, Error> {
+        let whole = Self::with_bands(csr, workload, config, device, vec![])?;
+        if !(workload.sssp && whole.evicts() && config.variant == Variant::Balanced) {
+            return Ok(whole);
+        }
+        let Some(floors) = WeightBands::floors(csr) else { return Ok(whole) };
+        let paged = EngineConfig { access: Some(Access::Paged), ..config.clone() };
+        match Self::with_bands(csr, workload, &paged, device, floors) {
+            // A split takes more vertex state: not at the price of most frames.
+            Ok(split) if split.num_frames >= whole.num_frames / 2 => {
+                Ok(Self { access_reason: whole.access_reason, least_bytes: whole.least_bytes, ..split })
+            }
+            _ => Ok(whole),
+        }
+    }
+
+    /// The plan with SSSP's edges split at `floors`, or not split.
+    fn with_bands(
+        csr: &Csr,
+        workload: Workload,
+        config: &EngineConfig,
+        device: &Device,
+        floors: Vec<f64>,
     ) -> Result<Self, Error> {
         let (n, m) = (csr.num_vertices(), csr.num_edges());
         let page_bytes = config.page_size.bytes();
@@ -132,7 +166,9 @@ impl MemoryPlan {
         {
             return Err(Error::ChunkEdges { chunk_edges, least: least_chunk_edges, most: page_edges });
         }
-        let num_segments = m.div_ceil(chunk_edges.into());
+        let num_bands = floors.len() as u64;
+        // Every band may have one that is not full.
+        let num_segments = m.div_ceil(chunk_edges.into()) + num_bands;
         let (column_bytes, weights_bytes) = (m * 4, m * weight_bytes);
         let heads_per_vertex = workload.heads_per_vertex(csr, config);
         if !(heads_per_vertex == 0 || heads_per_vertex.is_power_of_two()) || heads_per_vertex > Heads::MOST {
@@ -148,12 +184,22 @@ impl MemoryPlan {
         let num_head_pages = head_bytes.div_ceil(page_bytes);
         let uses_reverse = heads_per_vertex > 0 && !csr.is_symmetric();
         let reverse_bytes = if uses_reverse { column_bytes } else { 0 };
-        let num_pages = (1 + u64::from(uses_reverse)) * column_bytes.div_ceil(page_bytes)
-            + weights_bytes.div_ceil(page_bytes)
-            + num_head_pages;
+        let (column_pages, weights_pages) =
+            (column_bytes.div_ceil(page_bytes), weights_bytes.div_ceil(page_bytes));
+        let reads_whole = num_bands == 0 || workload.reads_whole_edges();
+        let pages_of_whole = u64::from(reads_whole) + u64::from(uses_reverse);
+        let pages_of_bands = if num_bands > 0 { column_pages + 2 * num_bands } else { 0 };
+        let num_pages = pages_of_whole * column_pages + pages_of_bands + weights_pages + num_head_pages;
 
-        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
+        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 * u64::from(reads_whole) }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
+        if num_bands > 0 {
+            // At the longest: a band whose edges 32 bits can count has shorter ones.
+            let offset_bytes = if m <= u32::MAX.into() { 4 } else { 8 };
+            add("row offsets of weight bands", num_bands * (n + 1) * offset_bytes);
+            add("segments of weight bands", num_segments * 4);
+            add("weight bands", num_bands * size_of::<GraphView>() as u64 + HISTOGRAM_WORDS * 8);
+        }
         if config.variant == Variant::Balanced {
             add("segments", num_segments * 4);
             if uses_reverse {
@@ -299,6 +345,7 @@ impl MemoryPlan {
             uses_reverse,
             chunk_edges,
             num_warps,
+            weight_bands: floors,
             page_edges,
         })
     }

@@ -50,7 +50,7 @@ constexpr u64 kPageFrameMask = 0xFFFFFFFF;
 
 constexpr u64 kPageTableEvicts = 1;
 constexpr u64 kPageTableQueues = 2;
-constexpr u64 kMaxRegions = 4;
+constexpr u64 kMaxRegions = 12;
 constexpr u64 kEvictionFifo = 0;
 constexpr u64 kEvictionClock = 1;
 constexpr u64 kNoPage = ~u64(0);
@@ -88,6 +88,12 @@ constexpr u64 kScanTails = 5;
 constexpr u64 kScanLines = 6;
 
 constexpr u64 kRankShift = 62;
+
+constexpr u64 kPhaseRelax = 0;
+constexpr u64 kPhaseBucket = 1;
+constexpr u64 kPhaseMeasure = 2;
+constexpr u64 kPhaseHeavy = 3;
+constexpr u64 kSsspBins = 64;
 
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
@@ -169,7 +175,7 @@ struct GraphView {
   ArrayView heads;
   u64 num_head_vertices;
   u32 heads_shift;
-  u32 reserved;
+  u32 narrow_offsets;
   PageTableView page_table;
   FramePoolView frame_pool;
 };
@@ -211,7 +217,7 @@ struct RemoteRegion {
 struct NicView {
   u32 local_key;
   u32 lost;
-  u32 remote_keys[4];
+  u32 remote_keys[12];
 };
 
 struct QueueSet {
@@ -219,7 +225,7 @@ struct QueueSet {
   u64 nics;
   u64 frames;
   u64 frames_bytes;
-  RemoteRegion regions[4];
+  RemoteRegion regions[12];
   u32 num_regions;
   u32 num_nics;
   u32 pairs_per_nic;
@@ -258,6 +264,7 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
+  SharedCounter maximum;
   SharedCounter sums[2];
   SharedCounter totals[11];
 };
@@ -271,6 +278,16 @@ struct Step {
   u64 num_continuations;
   u64 threshold;
   u64 threshold_before;
+  u64 phase;
+  u64 band;
+  u64 window_begin;
+  u64 window_end;
+  u64 wide;
+  u64 window_edges;
+  u64 passed[3];
+  u64 push_below;
+  u64 pull_above;
+  u64 cutoff;
   u64 total_discovered;
   u64 last_discovery;
   u64 level;
@@ -340,6 +357,15 @@ struct SsspArgs {
   u64 bound;
   u64 limit;
   u64 delta;
+  u64 bands;
+  u64 num_bands;
+  u64 floors[3];
+  u64 window;
+  u64 wide_edges;
+  u64 histograms;
+  u64 bins_per_distance;
+  u64 sample_mask;
+  u64 symmetric;
 };
 
 struct SsspParentsArgs {
@@ -347,7 +373,8 @@ struct SsspParentsArgs {
   u64 distances;
   u64 parents;
   u32 source;
-  u32 reserved;
+  u32 num_bands;
+  u64 bands;
   u64 original_ids;
 };
 

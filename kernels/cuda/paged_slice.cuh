@@ -9,41 +9,48 @@ GPUVM_NAMESPACE_BEGIN
 // Weights: how many bytes are stored an edge, what an edge weighs, and how a distance goes on over it. A distance is a
 // u64: an integer, or the bits of a double that is not negative, which order like the doubles themselves.
 
-// Of distances; stops at the largest number.
-GPUVM_DEVICE u64 sum_of_integers(u64 a, u64 b) { return a + b < a ? ~u64(0) : a + b; }
-
-struct UnitWeight {
-  static constexpr u32 kBytes = 0;
-  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
+struct IntegerDistance {
+  // Stops at the largest number.
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return a + b < a ? ~u64(0) : a + b; }
+  // About.
+  GPUVM_DEVICE static f64 to_real(u64 distance) { return f64(distance); }
+  GPUVM_DEVICE static u64 from_real(f64 real) { return real < 1.8e19 ? u64(real) : ~u64(0); }
 };
 
-struct HashWeight {
+struct RealDistance {
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return bits_of(double_of(a) + double_of(b)); }
+  GPUVM_DEVICE static f64 to_real(u64 distance) { return double_of(distance); }
+  GPUVM_DEVICE static u64 from_real(f64 real) { return bits_of(real); }
+};
+
+struct UnitWeight : IntegerDistance {
+  static constexpr u32 kBytes = 0;
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
+};
+
+struct HashWeight : IntegerDistance {
   static constexpr u32 kBytes = 0;
   GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32 u, u32 v) {
     const u32 low = u < v ? u : v, high = u < v ? v : u;
     const u32 mixed = low * 0x9E3779B1u + high * 0x85EBCA77u;
     return distance + 1 + (mixed ^ mixed >> 15) % 255;
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
-struct IntegerWeight {
+struct IntegerWeight : IntegerDistance {
   static constexpr u32 kBytes = sizeof(T);
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return distance + reinterpret_cast<const T*>(weights)[i];
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
-struct RealWeight {
+struct RealWeight : RealDistance {
   static constexpr u32 kBytes = sizeof(T);
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return bits_of(double_of(distance) + f64(reinterpret_cast<const T*>(weights)[i]));
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return bits_of(double_of(a) + double_of(b)); }
 };
 
 // Edges of one page, from the first that was asked for.

@@ -5,7 +5,8 @@
 //   u64 look(u, v)                         what a visit needs of v: read for several edges before the first is visited
 //   bool visit(u, state, v, seen, run, i)  edge number i of the run leads from u to v; true if v enters the next
 //                                          frontier. `state` is what begin(u) gave, or an earlier visit of the lane
-//                                          left, and `seen` what look(u, v) gave: others may have changed it since
+//                                          left, and `seen` what look(u, v) gave: others may have changed it since;
+//                                          a visit that takes `v` by reference may name another vertex in its place
 //
 // A chunk is the part of one row inside one segment; kSegment edges from a multiple of kSegment on. The first chunk of
 // a row is named by its vertex, each further one by the segment it opens (engine/src/graph/balanced_csr.rs).
@@ -27,6 +28,19 @@ constexpr u32 kNoVertex = ~u32(0);
 // warps: its warps meet at a barrier of the multiprocessor, all blocks by way of the second-level cache.
 constexpr u64 kEdgesOfOneBlock = kLanes == 1 ? 512 : 4 * kLanes * kBlockWarps;
 
+// Where rows begin: u64, or u32 where that is enough and memory is short.
+struct RowOffsets {
+  u64 address = 0;
+  bool narrow = false;
+
+  RowOffsets() = default;
+  GPUVM_DEVICE explicit RowOffsets(const GraphView& graph)
+      : address(graph.row_offsets), narrow(graph.narrow_offsets != 0) {}
+  GPUVM_DEVICE u64 operator[](u64 u) const {
+    return narrow ? pointer<const u32>(address)[u] : pointer<const u64>(address)[u];
+  }
+};
+
 // One step as its scan sees it.
 struct StepView {
   const GraphView& graph;
@@ -35,6 +49,8 @@ struct StepView {
   FrontierView current;
   FrontierView next;
   u64 error;
+  // Those of the edges that the next frontier is queued for, if they are not those of `graph`.
+  RowOffsets queue_row_offsets = {};
 };
 
 // Work items 0 .. num_items, handed out `batch` at a time. Every warp has its first batch without asking, so that a
@@ -118,7 +134,7 @@ GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number
 // which `slot` says where in the queue they go: that spares it the way over the queue and the row offsets, two of the
 // five accesses one after the other that a small step is made of.
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view, u64 slot) {
-  const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
+  const RowOffsets row_offsets = view.queue_row_offsets.address != 0 ? view.queue_row_offsets : RowOffsets(view.graph);
   const u32* pushed = warp.block->pushed[warp.block_warp];
   if (warp.num_pushed == 0) return;
   const u32 shift = view.graph.segment_shift;
@@ -277,7 +293,7 @@ GPUVM_DEVICE Chunk queued_chunk(const Warp& warp, const StepView& view, u64 item
     return {listed.u, listed.begin, listed.length, {nullptr, nullptr}};
   }
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   Chunk chunk{};
   if (item < view.step.num_vertices) {
     chunk.u = pointer<const u32>(view.current.vertices)[item];
@@ -359,7 +375,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_segments, 1};
   u64 s, last;
   while (work.take(warp, view, s, last)) {
@@ -394,7 +410,7 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_vertices, 256};
   u64 first, last;
   while (work.take(warp, view, first, last)) {
@@ -459,7 +475,7 @@ GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
 
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  const Edges edges(view, view.graph, step.step.scan);
+  const Edges edges(view, step.graph, step.step.scan);
   switch (step.step.scan) {
     case kScanRows: scan_rows(warp, step, edges, visitor); break;
     case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
@@ -470,7 +486,7 @@ GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& st
 // Visits the edges of one step.
 template <class Weight, class Visitor>
 GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  if (view.graph.paged)
+  if (step.graph.paged)
     scan<PagedEdges<Weight>>(warp, view, step, visitor);
   else
     scan<PlainEdges<Weight>>(warp, view, step, visitor);
@@ -546,6 +562,7 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->next_vertices.value, 0);
   store_relaxed(&counters->next_continuations.value, 0);
   store_relaxed(&counters->complement_of_minimum.value, 0);
+  store_relaxed(&counters->maximum.value, 0);
   for (SharedCounter& sum : counters->sums) store_relaxed(&sum.value, 0);
   for (SharedCounter& total : counters->totals) store_relaxed(&total.value, 0);
 }

@@ -133,6 +133,7 @@ macro_rules! plain_words {
     )*};
 }
 plain_words!(
+    GraphView,
     SharedCounter,
     StepCounters,
     Step,

@@ -76,7 +76,7 @@ shared_constants! {
     /// [`PageTableView::flags`]: NICs move the pages. [`FramePoolView::hand`] is then the first word of a [`FrameRing`].
     PAGE_TABLE_QUEUES = 2;
     /// Arrays that NICs read at most.
-    MAX_REGIONS = 4;
+    MAX_REGIONS = 12;
     /// [`FramePoolView::policy`]: the frame filled longest ago goes first, as in the paper.
     EVICTION_FIFO = 0;
     /// [`FramePoolView::policy`]: the same, but a page hit since the hand passed last is spared once.
@@ -164,6 +164,17 @@ shared_constants! {
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
+
+    /// [`Step::phase`]: relaxes the edges of the frontier; of the light band, if edges are split.
+    PHASE_RELAX = 0;
+    /// [`Step::phase`]: looks for the vertices of the next bucket.
+    PHASE_BUCKET = 1;
+    /// [`Step::phase`]: looks for what a pass over a heavy band would be good for.
+    PHASE_MEASURE = 2;
+    /// [`Step::phase`]: a pass over a heavy band.
+    PHASE_HEAVY = 3;
+    /// Bins of a histogram of distances.
+    SSSP_BINS = 64;
     /// [`StepRecord::scan`]: the heads of unvisited vertices.
     SCAN_HEADS = 4;
     /// [`StepRecord::scan`]: a warp a segment, the rows of vertices that are still unvisited, beyond their heads.
@@ -272,7 +283,7 @@ shared_struct! {
 
     /// The graph, and how its edges are reached.
     GraphView {
-        /// Address of `num_vertices + 1` `u64`.
+        /// Address of `num_vertices + 1` `u64`, or `u32`.
         row_offsets: u64,
         /// Address of a `u32` a segment: the vertex of its first edge.
         segment_first_vertex: u64,
@@ -301,8 +312,8 @@ shared_struct! {
         num_head_vertices: u64,
         /// Binary logarithm of the heads of a vertex.
         heads_shift: u32,
-        /// Not used.
-        reserved: u32,
+        /// 1 if row offsets are `u32`.
+        narrow_offsets: u32,
         /// Page entries.
         page_table: PageTableView,
         /// Page frames.
@@ -380,7 +391,7 @@ shared_struct! {
         /// Set when the NIC is gone: it takes no more requests, and those that it had come back as flushed.
         lost: u32,
         /// Keys of the arrays.
-        remote_keys: [u32; 4],
+        remote_keys: [u32; 12],
     }
 
     /// All queue pairs of all NICs.
@@ -394,7 +405,7 @@ shared_struct! {
         /// Bytes of the frames.
         frames_bytes: u64,
         /// The arrays, in the order of their pages.
-        regions: [RemoteRegion; 4],
+        regions: [RemoteRegion; 12],
         /// Number of them.
         num_regions: u32,
         /// Number of NICs. Page p is for NIC p mod this.
@@ -461,6 +472,8 @@ shared_struct! {
         next_continuations: SharedCounter,
         /// The complement of a minimum that the step looks for, so that 0 means none.
         complement_of_minimum: SharedCounter,
+        /// A maximum that the step looks for.
+        maximum: SharedCounter,
         /// What else an algorithm adds up in a step for the next one.
         sums: [SharedCounter; 2],
         /// What the step did, by `STAT_` constant.
@@ -485,6 +498,26 @@ shared_struct! {
         threshold: u64,
         /// SSSP: the threshold of the bucket before. PageRank: by how much the ranks changed last, added up.
         threshold_before: u64,
+        /// SSSP by weight bands: what the step does, a `PHASE_` constant.
+        phase: u64,
+        /// The band of a `PHASE_MEASURE` or `PHASE_HEAVY` step.
+        band: u64,
+        /// Distances below are final, and all edges of their vertices relaxed.
+        window_begin: u64,
+        /// Distances from here on wait for a later window.
+        window_end: u64,
+        /// 1 once windows are wide.
+        wide: u64,
+        /// Edges of the light band that this window's frontiers had.
+        window_edges: u64,
+        /// Vertices with a greater stamp came nearer since the last pass over band 1 and 2; of band 0 not used.
+        passed: [u64; 3],
+        /// `PHASE_HEAVY`: vertices nearer than this offer distances along their rows.
+        push_below: u64,
+        /// `PHASE_HEAVY`: vertices farther than this take distances along their rows.
+        pull_above: u64,
+        /// `PHASE_HEAVY`: no offer from here on can be of use.
+        cutoff: u64,
         /// Vertices discovered in all steps before.
         total_discovered: u64,
         /// Steps up to the last that discovered a vertex.
@@ -617,6 +650,25 @@ shared_struct! {
         limit: u64,
         /// Width of a bucket, a distance; `u64::MAX` for one bucket that holds all.
         delta: u64,
+        /// Address of a [`GraphView`] a band, the edges split by weight; 0 if they are not split.
+        bands: u64,
+        /// Number of bands; 1 if edges are not split.
+        num_bands: u64,
+        /// The least weight that a band may hold, a distance.
+        floors: [u64; 3],
+        /// Width of a wide window, a distance.
+        window: u64,
+        /// Windows become wide when one has had so many edges of the light band.
+        wide_edges: u64,
+        /// Address of three times [`SSSP_BINS`] twice `u64`: of a measured band's edges, those of vertices that came
+        /// nearer since it was passed last, and all, by distance from the window's begin.
+        histograms: u64,
+        /// Bins of a unit of distance, the bits of a double.
+        bins_per_distance: u64,
+        /// Of so many vertices one is counted in the histograms: a power of two less 1.
+        sample_mask: u64,
+        /// 1 if every edge has its reverse, with the same weight.
+        symmetric: u64,
     }
 
     /// The parents of a finished shortest-path tree.
@@ -629,8 +681,10 @@ shared_struct! {
         parents: u64,
         /// The source.
         source: u32,
-        /// Not used.
-        reserved: u32,
+        /// Number of bands; 1 if edges are not split.
+        num_bands: u32,
+        /// Address of a [`GraphView`] a band; 0 if edges are not split.
+        bands: u64,
         /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
         original_ids: u64,
     }

@@ -7,6 +7,7 @@ mod host_array;
 mod order;
 mod reverse;
 mod sprs;
+mod weight_bands;
 mod weights;
 
 pub use balanced_csr::BalancedCsr;
@@ -15,6 +16,7 @@ pub use heads::Heads;
 pub(crate) use heads::num_head_vertices;
 pub use host_array::HostArray;
 pub use order::{Order, Permutation};
+pub(crate) use weight_bands::WeightBands;
 pub use weights::{WeightRange, WeightType, Weights};
 
 /// A vertex: its row in the matrix, counted from 0. Graphs hold at most [`MAX_VERTICES`] of them.
