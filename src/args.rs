@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuvm_datasets::NamedGraph;
-use gpuvm_engine::{DeviceKind, PageSize};
+use gpuvm_engine::graph::{Csr, Heads, Order};
+use gpuvm_engine::{DeviceKind, PageSize, RnicModel, TransportConfig};
 use gpuvm_loaders::{Format, OutputFormat, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
@@ -174,7 +175,8 @@ pub struct ConvertArgs {
     /// Replace the file if it is there
     #[arg(long, help_heading = "Result")]
     pub force: bool,
-    /// Convert within so much memory, for a graph that does not fit: sorted on disk, and the same file in the end
+    /// Convert within so much memory, for a graph that does not fit: sorted on disk, and the same file in the end as with
+    /// --order natural --heads 0
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes, help_heading = "Result")]
     pub mem: Option<u64>,
     /// Where --mem sorts; beside the file to write if not given
@@ -184,6 +186,8 @@ pub struct ConvertArgs {
     pub load: LoadArgs,
     #[command(flatten)]
     pub weights: WeightArgs,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -222,6 +226,8 @@ pub struct ExtractArgs {
     #[command(flatten)]
     pub weights: WeightArgs,
     #[command(flatten)]
+    pub layout: LayoutArgs,
+    #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -245,6 +251,8 @@ pub struct GenerateArgs {
     /// With the weights of the GAP suite, 1 to 255
     #[arg(long)]
     pub weighted: bool,
+    #[command(flatten)]
+    pub layout: LayoutArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
     #[command(flatten)]
@@ -305,6 +313,9 @@ pub struct RunArgs {
     /// grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
+    /// Order of the rows in memory, as for `convert`; that of the file if not given
+    #[arg(long, help_heading = "Graph")]
+    pub order: Option<OrderArg>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -372,6 +383,24 @@ pub struct LoadArgs {
     pub cache_dir: Option<PathBuf>,
 }
 
+/// How a graph file is laid out.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "File")]
+pub struct LayoutArgs {
+    /// Order of the rows in the file: as in the input (natural), by falling degree, or by degree if a few vertices have most
+    /// of the edges (auto). Vertices keep their ids whatever the order
+    #[arg(long, default_value = "auto")]
+    pub order: OrderArg,
+    /// Keep the edges of a directed graph a second time, turned round, so that bfs can pull: as many bytes again
+    #[arg(long)]
+    pub reverse: bool,
+    /// Neighbours of each vertex that are kept once more, side by side, for bottom-up steps: 1, 2, 4, 8, 16, or 0 for none;
+    /// if not given, those that the graph has, or else 2 where that is a quarter of the edges at most. Of a directed graph, of
+    /// the edges into each vertex, with --reverse
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = heads)]
+    pub heads: Option<u32>,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Graph")]
 pub struct WeightArgs {
@@ -419,9 +448,45 @@ pub struct DeviceArgs {
     /// Which page leaves when a frame is needed: pinned-share keeps most pages in steps that scan all edges
     #[arg(long, default_value = "pinned-share")]
     pub policy: PolicyArg,
+    /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
+    #[arg(long, default_value = "auto")]
+    pub direction: DirectionArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+}
+
+/// Who moves pages.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Transport")]
+pub struct TransportArgs {
+    /// Who moves the pages: the warps that want them (direct), or NICs that they ask through queue pairs: host threads (host)
+    /// or warps (device) that stand for RNICs, RDMA devices (rdma), ConnectX NICs (mlx5)
+    #[arg(long, default_value = "direct")]
+    pub transport: TransportArg,
+    /// Queue pairs of each NIC, 1 to 4096
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_pairs, allow_negative_numbers = true)]
+    pub queue_pairs: u32,
+    /// Requests that a queue holds, a power of two from 1 to 1024
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().queue_depth, allow_negative_numbers = true)]
+    pub queue_depth: u32,
+    /// Requests behind one doorbell, no more than --queue-depth; 8 if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub fault_batch: Option<u32>,
+    /// RNICs that transports host and device stand for, 1 to 16; pages are striped over them
+    #[arg(long, value_name = "N", default_value_t = TransportConfig::default().rnics, allow_negative_numbers = true)]
+    pub rnics: u32,
+    /// RDMA devices of transport rdma, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub nics: Vec<String>,
+    /// Bytes of the graph that each device of transport rdma has registered at most, from 2M on; all of it if not given
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
+    pub pin_budget: Option<u64>,
+    /// How slow --rnics are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
+    #[arg(long, value_name = "MODEL")]
+    pub rnic_model: Option<RnicModel>,
 }
 
 #[derive(Debug, Args)]
@@ -456,6 +521,24 @@ pub enum AccessArg {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OrderArg {
+    Auto,
+    Natural,
+    Degree,
+}
+
+impl OrderArg {
+    /// What it means for a graph.
+    pub fn of(self, csr: &Csr) -> Order {
+        match self {
+            Self::Auto => csr.suitable_order(),
+            Self::Natural => Order::Natural,
+            Self::Degree => Order::Degree,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum VariantArg {
     Auto,
     Naive,
@@ -467,6 +550,22 @@ pub enum PolicyArg {
     Fifo,
     Clock,
     PinnedShare,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DirectionArg {
+    Auto,
+    Push,
+    Pull,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum TransportArg {
+    Direct,
+    Host,
+    Device,
+    Rdma,
+    Mlx5,
 }
 
 /// The width of a bucket; `None` for `auto`.
@@ -539,6 +638,13 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 fn page_size(text: &str) -> Result<PageSize, String> {
     PageSize::new(bytes(text)?).map_err(|error| error.to_string())
+}
+
+fn heads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(heads) if heads == 0 || heads.is_power_of_two() && heads <= Heads::MOST => Ok(heads),
+        _ => Err(format!("use 0, or a power of two up to {}", Heads::MOST)),
+    }
 }
 
 fn distance(text: &str) -> Result<f64, String> {

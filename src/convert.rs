@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use bytesize::ByteSize;
 use gpuvm_datasets::{GapWeights, NamedGraph};
-use gpuvm_loaders::{LoadOptions, MemoryBound, OutputFormat, convert_within};
+use gpuvm_engine::graph::{Csr, Heads};
+use gpuvm_loaders::{LoadOptions, LoadedGraph, MemoryBound, OutputFormat, convert_within};
 use serde::Serialize;
 
-use crate::args::{ConvertArgs, GenerateArgs};
+use crate::args::{ConvertArgs, GenerateArgs, LayoutArgs, OrderArg};
 use crate::named::{self, Opened};
 use crate::output::JsonSink;
 use crate::progress::Watch;
@@ -46,12 +47,16 @@ pub fn convert(args: ConvertArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
+    check_layout(&args.layout, target.format(), args.mem.is_some())?;
     if let Some(bytes) = args.mem {
         let bound = MemoryBound { bytes, temp_dir: args.temp_dir };
         let report = convert_in_bound(&args.input, target, &options, &bound, watch)?;
         return report::deliver(&report, json, quiet).context("the graph was converted, but not reported");
     }
-    let opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    let mut opened = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    if target.format() == OutputFormat::Gvg {
+        opened.graph = laid_out(opened.graph, &args.layout)?;
+    }
     let timings = Timings::of_load(started.elapsed(), &opened.graph.summary);
     let report = write("convert", &args.input, target, opened, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was converted, but not reported")
@@ -108,6 +113,7 @@ fn peak_resident_bytes() -> Option<u64> {
 /// Makes a graph of a family and writes it.
 pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
     let target = Target::new(&args.output, args.to, args.force, None)?;
+    check_layout(&args.layout, target.format(), false)?;
     let name = PathBuf::from(args.name.to_string());
     let json = JsonSink::create(&args.json.into(), Some(&args.output))?;
 
@@ -123,9 +129,54 @@ pub fn generate(args: GenerateArgs, quiet: bool, watch: &Watch) -> Result<()> {
         }
         (None, name) => bail!("{name} cannot be generated"),
     };
+    let graph = match target.format() {
+        OutputFormat::Gvg => laid_out(graph, &args.layout)?,
+        _ => graph,
+    };
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
     let report = write("generate", &name, target, Opened { graph, cache: None }, timings, watch)?;
     report::deliver(&report, json, quiet).context("the graph was generated, but not reported")
+}
+
+/// Refuses a layout that the file cannot have.
+fn check_layout(layout: &LayoutArgs, format: OutputFormat, in_bound: bool) -> Result<()> {
+    let asked = [
+        ("--order degree", matches!(layout.order, OrderArg::Degree)),
+        ("--reverse", layout.reverse),
+        ("--heads", layout.heads.is_some_and(|heads| heads > 0)),
+    ];
+    let Some((option, _)) = asked.into_iter().find(|&(_, is_asked)| is_asked) else { return Ok(()) };
+    if format != OutputFormat::Gvg {
+        bail!("{option} is for .gvg files: a .{format} has neither an order of its own nor copies of edges");
+    }
+    if in_bound {
+        bail!(
+            "{option} takes the memory of the graph: convert with --mem, and then the .gvg file with {option}"
+        );
+    }
+    Ok(())
+}
+
+/// The graph as its file is to hold it.
+fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
+    let LoadedGraph { csr, summary } = graph;
+    let order = layout.order.of(&csr);
+    let csr = csr.in_order(order)?;
+    // Heads serve bottom-up steps, which go over the edges into each vertex.
+    let heads = match layout.heads {
+        Some(heads) => heads,
+        None => match csr.incoming().and_then(Csr::heads) {
+            Some(heads) => heads.per_vertex(),
+            None if csr.is_symmetric() => csr.suitable_heads(),
+            None => Heads::DEFAULT,
+        },
+    };
+    let csr = match csr.is_symmetric() {
+        true => csr.with_heads(heads)?,
+        false if layout.reverse || csr.reverse().is_some() => csr.with_reverse(heads)?,
+        false => csr,
+    };
+    Ok(LoadedGraph { csr, summary })
 }
 
 fn write(

@@ -2,6 +2,8 @@
 
 mod findings;
 mod host;
+mod nics;
+mod topology;
 
 use std::path::Path;
 

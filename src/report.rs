@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, VertexId, WeightType};
+use gpuvm_engine::graph::{Csr, Heads, VertexId, WeightType};
 use gpuvm_engine::verify::Distance;
-use gpuvm_engine::{Access, MemoryPlan, NO_PARENT, PageRankResult, PagingStats, RunStats};
+use gpuvm_engine::{
+    Access, Direction, MemoryPlan, NO_PARENT, NicStats, PageRankResult, PagingStats, RunStats,
+};
 use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -73,6 +75,12 @@ pub struct GraphReport {
     pub edges: u64,
     pub symmetric: bool,
     pub weight_type: WeightType,
+    /// Of the rows: `natural`, or `degree`. Ids of vertices are the same in both.
+    pub order: &'static str,
+    /// Whether the edges of a directed graph are there a second time, turned round.
+    pub reverse: bool,
+    /// 0 for none.
+    pub heads_per_vertex: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
     #[serde(flatten)]
@@ -87,6 +95,9 @@ impl GraphReport {
             edges: csr.num_edges(),
             symmetric: csr.is_symmetric(),
             weight_type: csr.weights().weight_type(),
+            order: if csr.permutation().is_some() { "degree" } else { "natural" },
+            reverse: csr.reverse().is_some(),
+            heads_per_vertex: csr.incoming().and_then(Csr::heads).map_or(0, Heads::per_vertex),
             cache,
             summary,
         }
@@ -100,6 +111,9 @@ impl GraphReport {
             edges: converted.num_edges,
             symmetric: converted.symmetric,
             weight_type: converted.weight_type,
+            order: "natural",
+            reverse: false,
+            heads_per_vertex: 0,
             cache: None,
             summary: converted.summary,
         }
@@ -294,6 +308,9 @@ struct Run {
     gteps: f64,
     #[serde(flatten)]
     paging: PagingStats,
+    /// What each NIC did; empty with transport `direct`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nics: Vec<NicStats>,
     /// The steps and the seconds of the whole.
     #[serde(flatten)]
     stats: RunStats,
@@ -316,13 +333,16 @@ struct Mean {
 }
 
 impl Run {
-    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>) -> Self {
+    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>, nics: Vec<NicStats>) -> Self {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
-            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(v)).sum();
+            vertices.filter(|&v| answer.is_reached(v)).map(|v| csr.out_degree(csr.row_of(v))).sum();
+        // A pull looks at few of the edges of what it reaches: that is its point.
+        let pulled = stats.steps.iter().any(|step| step.direction == Direction::Pull);
         let edges_traversed = match answer {
             Answer::PageRank(_) => stats.edges(),
+            Answer::Bfs(_) if pulled => edges_of_reached,
             _ => edges_of_reached.min(stats.edges()),
         };
         let (reached, farthest) = match answer {
@@ -331,7 +351,7 @@ impl Run {
             Answer::Components(_) | Answer::PageRank(_) => (None, None),
         };
         let largest = farthest.map(|(_, value)| value);
-        let no_way_out = |&source: &VertexId| csr.out_degree(source) == 0;
+        let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
             source: answer.source(),
             reached,
@@ -351,6 +371,7 @@ impl Run {
             edges_looked_at: stats.edges(),
             gteps: giga_a_second(edges_traversed, stats.seconds),
             paging: stats.paging(),
+            nics,
             stats: stats.clone(),
         }
     }
@@ -424,8 +445,8 @@ impl RunReport {
         }
     }
 
-    /// Adds a run.
-    pub fn add(&mut self, answer: &Answer, csr: &Csr, target: Option<VertexId>) {
+    /// Adds a run, and what NICs did for it.
+    pub fn add(&mut self, answer: &Answer, csr: &Csr, target: Option<VertexId>, nics: Vec<NicStats>) {
         if let Answer::Components(found) = answer {
             let largest = found.largest.map(|(label, vertices)| Component { label, vertices });
             self.components = Some(Components { count: found.num_components, largest });
@@ -433,7 +454,7 @@ impl RunReport {
         if let Answer::PageRank(found) = answer {
             self.page_rank = Some(Ranks::new(found));
         }
-        self.runs.push(Run::new(answer, csr, target));
+        self.runs.push(Run::new(answer, csr, target, nics));
         if self.runs.len() > 1 {
             let runs = self.runs.len() as f64;
             let seconds: f64 = self.runs.iter().map(|run| run.stats.seconds).sum();
@@ -465,6 +486,19 @@ impl RunReport {
                 ByteSize::b(plan.page_size.bytes()),
                 count(plan.num_frames, "frame", "frames"),
                 settings.policy,
+            ));
+        }
+        if let Some(queues) = &settings.transport.queues {
+            let nics = queues
+                .rnics
+                .map_or_else(String::new, |nics| format!("{}, ", count(nics.into(), "NIC", "NICs")));
+            let model = queues.rnic_model.map_or_else(String::new, |model| format!(", {model}"));
+            sheet.more(format_args!(
+                "transport {}, {nics}each {} of {}, batches of {}{model}",
+                settings.transport.kind,
+                count(queues.queue_pairs.into(), "queue pair", "queue pairs"),
+                queues.queue_depth,
+                queues.fault_batch,
             ));
         }
     }
@@ -500,6 +534,56 @@ impl RunReport {
         describe_target(run, sheet);
         if let Some(hint) = &run.hint {
             sheet.line("hint", hint);
+        }
+    }
+
+    /// A table a run, a line a NIC.
+    fn describe_nics(&self, run: &Run, sheet: &mut Sheet) {
+        if run.nics.is_empty() {
+            return;
+        }
+        let row = |cells: [&dyn Display; 8]| {
+            let [name, requests, bytes, share, batches, doorbells, depth, latency] =
+                cells.map(ToString::to_string);
+            format!(
+                "{name:<10} {requests:>12} {bytes:>10} {share:>6} {batches:>11} {doorbells:>11} {depth:>6} {latency:>24}"
+            )
+        };
+        let title = row([
+            &"",
+            &"requests",
+            &"in",
+            &"share",
+            &"batches",
+            &"doorbells",
+            &"depth",
+            &"us, p50/p90/p99/max",
+        ]);
+        match run.source.filter(|_| self.runs.len() > 1) {
+            Some(source) => {
+                sheet.line("NICs", format_args!("from source {source}"));
+                sheet.more(title);
+            }
+            None => sheet.line("NICs", title),
+        }
+        let all_bytes: u64 = run.nics.iter().map(|nic| nic.bytes).sum();
+        for nic in &run.nics {
+            let latency = nic.latency_us;
+            sheet.more(row([
+                &nic.name,
+                &grouped(nic.requests),
+                &ByteSize::b(nic.bytes),
+                &format!("{:.1}%", nic.bytes as f64 * 100.0 / all_bytes.max(1) as f64),
+                &grouped(nic.batches),
+                &grouped(nic.doorbells),
+                &format!("{:.1}", nic.mean_queue_depth),
+                &format!("{:.0}/{:.0}/{:.0}/{:.0}", latency.p50, latency.p90, latency.p99, latency.max),
+            ]));
+            if nic.lost {
+                let again = count(nic.flushed, "request was", "requests were");
+                let why = nic.lost_because.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+                sheet.more(format_args!("{} is lost{why}: {again} posted again to others", nic.name));
+            }
         }
     }
 
@@ -625,6 +709,7 @@ impl Report for RunReport {
                 ),
             );
         }
+        self.runs.iter().for_each(|run| self.describe_nics(run, &mut sheet));
         if self.profile {
             self.describe_profile(&mut sheet);
         }

@@ -145,7 +145,7 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
             check(settings.algorithm, &csr, target, &answer)?;
             watch.interrupt.check()?;
         }
-        report.add(&answer, &csr, target);
+        report.add(&answer, &csr, target, graph.take_nic_stats());
         if let Some(output) = &mut output {
             output.push(answer)?;
             watch.interrupt.check()?;
@@ -201,8 +201,15 @@ impl Job {
         let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
-        let Opened { graph: LoadedGraph { csr, summary }, cache } =
+        let Opened { graph: LoadedGraph { mut csr, mut summary }, cache } =
             named::open(&settings.graph, &settings.load, settings.cache_dir.as_deref(), watch)?;
+        if let Some(order) = settings.order {
+            watch.interrupt.check()?;
+            let started = Instant::now();
+            let order = order.of(&csr);
+            csr = csr.in_order(order)?;
+            summary.build_seconds += started.elapsed().as_secs_f64();
+        }
         let timings = Timings::of_load(started.elapsed(), &summary);
         watch.interrupt.check()?;
         let graph = GraphReport::new(&settings.graph, &csr, summary, cache);
@@ -270,7 +277,8 @@ fn check(
 fn with_cure(error: gpuvm_engine::Error, path: &Path, csr: &Csr) -> Error {
     let edge_name = |edge: u64| {
         let u = csr.row_offsets().partition_point(|&offset| offset <= edge) - 1;
-        format!("{}: edge {u} -> {}", path.display(), csr.column_indices()[edge as usize])
+        let (u, v) = (csr.original_id(u as VertexId), csr.original_id(csr.column_indices()[edge as usize]));
+        format!("{}: edge {u} -> {v}", path.display())
     };
     match error {
         gpuvm_engine::Error::BudgetTooSmall { least_bytes, .. } => {
@@ -279,6 +287,7 @@ fn with_cure(error: gpuvm_engine::Error, path: &Path, csr: &Csr) -> Error {
         gpuvm_engine::Error::LargerThanHostMemory { .. } => {
             anyhow!("{error}: use --device cpu, which reads the file as it is needed")
         }
+        gpuvm_engine::Error::TransportWithoutPages { .. } => anyhow!("{error}; see --access and --transport"),
         gpuvm_engine::Error::ChunkEdges { .. } => anyhow!("{error}; see --chunk-edges and --page-size"),
         gpuvm_engine::Error::NegativeWeight { edge, weight } => anyhow!(
             "{} weighs {weight}, sssp needs weights that are not negative: use --weights abs, unit or hash",

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, EngineConfig, PageRankOptions, Policy, Variant, Workload};
+use gpuvm_engine::{
+    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, RnicModel, TransportConfig,
+    TransportKind, Variant, Workload,
+};
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, JsonArgs, LoadArgs, PageRankArgs, PolicyArg, RunArgs,
-    SearchArgs, SourceArg, SsspArgs, VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
+    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
+    VariantArg, VertexArg,
 };
 
 /// A run, before its graph is known.
@@ -21,6 +25,7 @@ pub struct RunSettings {
     pub graph: PathBuf,
     pub load: LoadOptions,
     pub cache_dir: Option<PathBuf>,
+    pub order: Option<OrderArg>,
     pub config: EngineConfig,
     pub search: Option<SearchArgs>,
     pub output: Option<PathBuf>,
@@ -104,6 +109,7 @@ impl RunSettings {
             graph: run.graph,
             load: load_options(&run.load, weights),
             cache_dir: run.load.cache_dir,
+            order: run.order,
             config: engine_config(&run.device),
             search,
             output: run.output,
@@ -162,6 +168,8 @@ impl RunSettings {
             page_size_bytes: self.config.page_size.bytes(),
             variant: self.config.variant,
             policy: self.config.policy,
+            direction: self.config.directions,
+            transport: TransportReport::new(&self.config.transport),
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
             depth_limit: match self.algorithm {
@@ -195,6 +203,8 @@ pub struct SettingsReport {
     pub page_size_bytes: u64,
     pub variant: Variant,
     pub policy: Policy,
+    pub direction: Directions,
+    pub transport: TransportReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,6 +216,39 @@ pub struct SettingsReport {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub page_rank: Option<PageRankSettings>,
     pub parents: bool,
+}
+
+/// The transport, and its queues if it has any.
+#[derive(Clone, Debug, Serialize)]
+pub struct TransportReport {
+    pub kind: TransportKind,
+    #[serde(skip_serializing_if = "Option::is_none", flatten)]
+    pub queues: Option<QueueReport>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct QueueReport {
+    pub queue_pairs: u32,
+    pub queue_depth: u32,
+    pub fault_batch: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rnics: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rnic_model: Option<RnicModel>,
+}
+
+impl TransportReport {
+    fn new(config: &TransportConfig) -> Self {
+        let stands_for_nics = matches!(config.kind, TransportKind::Host | TransportKind::Device);
+        let queues = config.uses_queues().then(|| QueueReport {
+            queue_pairs: config.queue_pairs,
+            queue_depth: config.queue_depth,
+            fault_batch: config.fault_batch,
+            rnics: stands_for_nics.then_some(config.rnics),
+            rnic_model: config.rnic_model.filter(|_| stands_for_nics),
+        });
+        Self { kind: config.kind, queues }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -263,8 +306,36 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             PolicyArg::Clock => Policy::Clock,
             PolicyArg::PinnedShare => Policy::PinnedShare,
         },
+        directions: match args.direction {
+            DirectionArg::Auto => Directions::Auto,
+            DirectionArg::Push => Directions::Push,
+            DirectionArg::Pull => Directions::Pull,
+        },
         chunk_edges: args.chunk_edges,
+        transport: transport_config(&args.transport),
         ..EngineConfig::default()
+    }
+}
+
+fn transport_config(args: &TransportArgs) -> TransportConfig {
+    let default = TransportConfig::default();
+    TransportConfig {
+        kind: match args.transport {
+            TransportArg::Direct => TransportKind::Direct,
+            TransportArg::Host => TransportKind::Host,
+            TransportArg::Device => TransportKind::Device,
+            TransportArg::Rdma => TransportKind::Rdma,
+            TransportArg::Mlx5 => TransportKind::Mlx5,
+        },
+        queue_pairs: args.queue_pairs,
+        queue_depth: args.queue_depth,
+        fault_batch: args.fault_batch.unwrap_or(default.fault_batch.min(args.queue_depth)),
+        rnics: args.rnics,
+        // "all" is what no name means.
+        nics: args.nics.iter().filter(|name| *name != "all").cloned().collect(),
+        rnic_model: args.rnic_model,
+        pin_budget: args.pin_budget,
+        ..default
     }
 }
 
@@ -283,7 +354,7 @@ pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
 
 /// `count` vertices with outgoing edges, no two the same, each as likely as any other; the same for the same seed.
 fn random_sources(csr: &Csr, count: u64, seed: u64) -> Result<Vec<VertexId>> {
-    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(u) > 0);
+    let with_edges = || (0..csr.num_vertices() as VertexId).filter(|&u| csr.out_degree(csr.row_of(u)) > 0);
     let available = with_edges().count() as u64;
     if count > available {
         bail!(

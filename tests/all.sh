@@ -19,6 +19,13 @@ fi
 cargo test --workspace "$@" -- --show-output 2>&1 | tee target/test-output.log
 status=${PIPESTATUS[0]}
 
+# Feature rdma, in a virtual machine. Not if a part of the tests was asked for.
+if [ $# = 0 ]; then
+  bash tests/rdma.sh 2>&1 | tee -a target/test-output.log
+  rdma=${PIPESTATUS[0]}
+  [ "$status" != 0 ] || status=$rdma
+fi
+
 echo
 grep -h '^skipped: ' target/test-output.log
 awk '/^test result: / { for (i = 1; i <= NF; ++i) {

@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use common::csr_of;
 use expected::{assert_distances, assert_ranks, digest_labels, digest_levels};
-use gpuvm_engine::graph::{Csr, Weights};
+use gpuvm_datasets::{GapWeights, NamedGraph};
+use gpuvm_engine::graph::{Csr, Order, Weights};
+use gpuvm_engine::transport::FaultInjection;
+use gpuvm_engine::transport::mlx5::Syndrome;
 use gpuvm_engine::{
-    Access, BfsOptions, DeviceKind, Engine, EngineConfig, Error, Frames, GpuFacts, Grid, MemoryUsage,
-    PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy, SsspOptions,
-    Variant, Workload, reference, verify,
+    Access, BfsOptions, DeviceKind, Directions, Engine, EngineConfig, Error, Frames, GpuFacts, Grid,
+    MemoryUsage, PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy,
+    SsspOptions, TransportConfig, TransportKind, Variant, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use proptest::prelude::*;
@@ -169,6 +172,51 @@ fn random_graphs_come_out_as_the_reference_says() {
         .expect("all agree");
 }
 
+#[test]
+#[ignore = "needs a CUDA device"]
+fn orders_and_directions_give_one_answer_under_every_access() {
+    let _engine = any_engine();
+    let kron = "gap-kron:16".parse::<NamedGraph>().expect("a name").generated().expect("generated");
+    let natural = kron.generate(GapWeights::None, &()).expect("8 MB");
+    let directed: Vec<(u32, u32)> = (0..natural.num_vertices() as u32)
+        .flat_map(|u| {
+            natural.neighbors(u).iter().map(move |&v| (u, v)).filter(|&(u, v)| (u + v) % 3 != 0 || u < v)
+        })
+        .collect();
+    let directed = csr_of(natural.num_vertices() as u32, &directed, |_| Weights::Unit);
+    let directed = directed.with_reverse(2).expect("fits");
+    let workload = Workload { bfs: true, connected_components: true, parents: true, ..Workload::default() };
+    for natural in [natural, directed] {
+        let sources = [natural.max_degree_vertex().expect("vertices"), 1, 4711];
+        let expected = sources.map(|source| reference::bfs(&natural, source));
+        let labels = reference::connected_components(&natural);
+        for order in [Order::Natural, Order::Degree] {
+            let csr = natural.clone().in_order(order).expect("fits");
+            for config in settings(&csr, workload) {
+                for &directions in Directions::ALL {
+                    let mut config = EngineConfig { directions, ..config.clone() };
+                    if config.gpu_mem.is_some() {
+                        let least = with_least_budget(config.clone(), &csr, workload).gpu_mem;
+                        config.gpu_mem = config.gpu_mem.max(least);
+                    }
+                    let context = format!("{order:?} {config:?}");
+                    let engine = Engine::new(config).expect("a GPU");
+                    let mut graph = engine.prepare(csr.clone(), workload).expect("the budget is enough");
+                    for (source, levels) in sources.iter().zip(&expected) {
+                        let answer = graph.bfs(*source, &BfsOptions::default()).expect("runs");
+                        assert_eq!(answer.levels, *levels, "{context} from {source}");
+                        let options = BfsOptions { parents: true, ..BfsOptions::default() };
+                        let answer = graph.bfs(*source, &options).expect("runs");
+                        let (limit, parents) = (verify::BfsLimit::default(), answer.parents.as_deref());
+                        verify::bfs(&csr, *source, limit, &answer.levels, parents).expect("certified");
+                    }
+                    assert_eq!(graph.connected_components().expect("runs").labels, labels, "{context}");
+                }
+            }
+        }
+    }
+}
+
 /// A graph whose pages are many more than the least frames: 64 K vertices of degree 16 at random, 1024 pages.
 fn many_pages() -> Csr {
     let mut state = 1_u64;
@@ -197,6 +245,116 @@ fn smallest_budget_gives_the_same_answer_fifty_times() {
             assert!(answer.stats.paging().evictions > 500);
         }
     }
+}
+
+fn through_queues(transport: TransportConfig) -> EngineConfig {
+    EngineConfig { transport, ..gpu(Access::Paged, Variant::Balanced, Policy::Fifo) }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_expected_graph_comes_out_right_through_queues() {
+    let _engine = any_engine();
+    let rnic_model = Some("latency=23us,bandwidth=6.5GB/s".parse().expect("valid"));
+    let default = TransportConfig::default();
+    let queues = |kind, queue_pairs, queue_depth, fault_batch, rnics| TransportConfig {
+        kind,
+        queue_pairs,
+        queue_depth,
+        fault_batch,
+        rnics,
+        ..default.clone()
+    };
+    let mut transports = Vec::new();
+    for kind in [TransportKind::Device, TransportKind::Host] {
+        transports.push(queues(kind, 84, 64, 8, 2));
+        transports.push(queues(kind, 1, 1, 1, 1));
+        transports.push(TransportConfig { rnic_model, ..queues(kind, 3, 4, 2, 4) });
+    }
+    for graph in expected::graphs() {
+        for view in VIEWS {
+            let csr = graph.load(view, WeightRule::Hash);
+            for transport in &transports {
+                let config = with_least_budget(through_queues(transport.clone()), &csr, Workload::ALL);
+                let context = format!("{} {view} {transport:?}", graph.name);
+                let engine = Engine::new(config).expect("a GPU");
+                let mut prepared = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
+                let mut total = PagingStats::default();
+                for (source, run) in graph.runs(view) {
+                    let bfs = prepared.bfs(source, &BfsOptions::default());
+                    let bfs = bfs.unwrap_or_else(|e| panic!("{context}: {e}"));
+                    assert_eq!(Value::from(digest_levels(&bfs.levels)), run["bfs"]["sha256"], "{context}");
+                    let sssp = prepared.sssp(source, &SsspOptions::default()).expect("runs");
+                    assert_distances(&run["sssp_hash8"], &sssp.distances, &context);
+                    total += bfs.stats.paging();
+                    total += sssp.stats.paging();
+                }
+                let components = prepared.connected_components().expect("runs");
+                let labels = Value::from(digest_labels(&components.labels));
+                assert_eq!(labels, graph.json["components"]["sha256_min_label"], "{context}");
+                total += components.stats.paging();
+                let nics = prepared.take_nic_stats();
+                assert_eq!(nics.iter().map(|nic| nic.requests).sum::<u64>(), total.faults, "{context}");
+                assert_eq!(nics.iter().map(|nic| nic.bytes).sum::<u64>(), total.bytes_in, "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn smallest_budget_gives_the_same_answer_through_queues_twenty_times() {
+    let csr = many_pages();
+    let expected = reference::bfs(&csr, 0);
+    let workload = Workload { bfs: true, ..Workload::default() };
+    for kind in [TransportKind::Device, TransportKind::Host] {
+        for (queue_pairs, queue_depth) in [(84, 64), (2, 2)] {
+            let transport =
+                TransportConfig { kind, queue_pairs, queue_depth, fault_batch: 2, ..Default::default() };
+            let config = with_least_budget(through_queues(transport), &csr, workload);
+            let engine = Engine::new(config).expect("a GPU");
+            let mut graph = engine.prepare(csr.clone(), workload).expect("the least");
+            for repetition in 0..20 {
+                let answer = graph.bfs(0, &BfsOptions::default()).expect("runs");
+                assert!(answer.levels == expected, "{kind} repetition {repetition}");
+                assert!(answer.stats.paging().evictions > 500);
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn nics_that_fail_or_vanish_beside_a_gpu_are_errors_or_are_replaced() {
+    let csr = many_pages();
+    let expected = reference::bfs(&csr, 0);
+    let workload = Workload { bfs: true, ..Workload::default() };
+    let prepare = |faults| {
+        let transport = TransportConfig { kind: TransportKind::Host, faults, ..Default::default() };
+        let config = EngineConfig { stuck_after: Duration::from_secs(3), ..through_queues(transport) };
+        Engine::new(config).expect("a GPU").prepare(csr.clone(), workload).expect("fits")
+    };
+    let mut graph = prepare(FaultInjection { vanish: vec![(1, 100)], ..Default::default() });
+    assert!(graph.bfs(0, &BfsOptions::default()).expect("one is left").levels == expected);
+    let nics = graph.take_nic_stats();
+    assert!(nics[1].lost && nics[1].flushed > 0 && nics[0].requests > 900, "{nics:?}");
+    for (faults, syndrome) in [
+        (FaultInjection { wrong_local_key: true, ..Default::default() }, Syndrome::LOCAL_PROTECTION),
+        (FaultInjection { wrong_remote_key: true, ..Default::default() }, Syndrome::REMOTE_ACCESS),
+        (FaultInjection { short_by: 1, ..Default::default() }, Syndrome::REMOTE_ACCESS),
+    ] {
+        let error = prepare(faults).bfs(0, &BfsOptions::default()).expect_err("a NIC refuses");
+        assert!(
+            matches!(error, Error::Paging(PagingError::FailedRequest { syndrome: found, .. }) if found == syndrome),
+            "{error}"
+        );
+    }
+    let mut graph = prepare(FaultInjection { silent: Some(50), ..Default::default() });
+    let error = graph.bfs(0, &BfsOptions::default()).expect_err("one request is never answered");
+    assert!(matches!(error, Error::Paging(PagingError::StuckRequest { .. })), "{error}");
+    let mut graph = prepare(FaultInjection { vanish: vec![(0, 50), (1, 100)], ..Default::default() });
+    let error = graph.bfs(0, &BfsOptions::default()).expect_err("no NIC is left");
+    assert!(matches!(error, Error::Paging(PagingError::NicsLost { num_nics: 2, .. })), "{error}");
 }
 
 #[test]

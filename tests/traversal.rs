@@ -8,10 +8,10 @@ mod expected;
 
 use common::{paged, with_least_budget};
 use expected::{Expected, assert_distances, assert_ranks, digest_labels, digest_levels};
-use gpuvm_engine::graph::Csr;
+use gpuvm_engine::graph::{Csr, Order};
 use gpuvm_engine::{
-    BfsOptions, Distances, Engine, EngineConfig, PageRankOptions, PagingStats, Policy, PreparedGraph,
-    SsspOptions, UNREACHED, Variant, WarpLanes, Workload, verify,
+    BfsOptions, Directions, Distances, Engine, EngineConfig, PageRankOptions, PagingStats, Policy,
+    PreparedGraph, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, verify,
 };
 use gpuvm_loaders::WeightRule;
 use serde_json::Value;
@@ -52,8 +52,9 @@ fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
     settings
 }
 
-/// Runs `check` under every setting; says what was paged and insists that pages were evicted wherever a run touched
-/// more of them than it had frames. (Graphs of one page, and sources that reach little, touch no more.)
+/// Runs `check` under every setting, directions in turn, and under every sixth with rows in degree order; says what was
+/// paged and insists that pages were evicted wherever a run touched more of them than it had frames. (Graphs of one page,
+/// and sources that reach little, touch no more.)
 fn through_the_page_table(
     graph: &Expected,
     view: &str,
@@ -62,12 +63,22 @@ fn through_the_page_table(
     mut check: impl FnMut(&mut PreparedGraph, &str) -> PagingStats,
 ) {
     let (mut total, mut num_settings, mut pages) = (PagingStats::default(), 0, 0);
-    for config in settings(csr, workload) {
+    let by_degree = csr.clone().in_order(Order::Degree).expect("fits");
+    let natural = settings(csr, workload).into_iter().map(|config| (config, csr)).enumerate();
+    let ordered = settings(&by_degree, workload).into_iter().map(|config| (config, &by_degree)).enumerate();
+    let settings = natural.chain(ordered.filter(|(i, _)| (i + i / 6) % 6 == 0));
+    let settings = settings.map(|(i, (config, csr))| {
+        // Steps that only pull have heads made: a few page entries more, not a frame.
+        let gpu_mem = config.gpu_mem.map(|bytes| bytes + 4000);
+        (EngineConfig { directions: Directions::ALL[(i + i / 9) % 3], gpu_mem, ..config }, csr)
+    });
+    for (config, csr) in settings {
         let engine = Engine::new(config.clone()).expect("valid settings");
         let mut prepared = engine.prepare(csr.clone(), workload).expect("the budget is enough");
         pages = prepared.plan().num_pages;
         let evicts = prepared.plan().evicts();
-        let context = format!("{} {view} {config:?}", graph.name);
+        let order = if csr.permutation().is_some() { "degree" } else { "natural" };
+        let context = format!("{} {view} {order} {config:?}", graph.name);
         let paging = check(&mut prepared, &context);
         assert!(
             !evicts || paging.faults <= prepared.plan().num_frames || paging.evictions > 0,

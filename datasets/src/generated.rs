@@ -59,15 +59,24 @@ impl GeneratedGraph {
         }
     }
 
+    fn most_vertices_and_edges(&self) -> (u64, u64) {
+        match self {
+            Self::Gap(generator) => generator.most_vertices_and_edges(),
+            // One that cannot be generated takes nothing.
+            Self::Grid(grid) => grid.num_vertices_and_edges().unwrap_or_default(),
+        }
+    }
+
+    /// The most vertices that it has.
+    pub fn most_vertices(&self) -> u64 {
+        self.most_vertices_and_edges().0
+    }
+
     /// The most bytes that its arrays take, row offsets, column indices and weights. Exact for grids; generators that
     /// drop loops and duplicates take less.
     pub fn most_bytes(&self, weights: GapWeights) -> u64 {
         let edge_bytes = if self.has_weights() && weights == GapWeights::Gap { 5 } else { 4 };
-        let (num_vertices, num_edges) = match self {
-            Self::Gap(generator) => generator.most_vertices_and_edges(),
-            // One that cannot be generated takes nothing.
-            Self::Grid(grid) => grid.num_vertices_and_edges().unwrap_or_default(),
-        };
+        let (num_vertices, num_edges) = self.most_vertices_and_edges();
         num_edges.saturating_mul(edge_bytes).saturating_add(num_vertices.saturating_add(1).saturating_mul(8))
     }
 

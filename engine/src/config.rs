@@ -8,6 +8,7 @@ use gpuvm_kernels::cpu_device::WarpLanes;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::graph::Heads;
 use crate::transport::TransportConfig;
 
 /// Bytes of a page and of its frame: a power of two from 4 KiB to 1 MiB.
@@ -121,6 +122,18 @@ named_choice! {
 }
 
 named_choice! {
+    /// Who looks for whom in the steps of BFS; without parents, where every edge has its reverse. Elsewhere all push.
+    Directions {
+        /// Whichever is to fetch and look at less, step by step.
+        Auto = "auto",
+        /// The frontier's vertices look at their edges.
+        Push = "push",
+        /// Unvisited vertices look for the frontier, in every step but the first.
+        Pull = "pull",
+    }
+}
+
+named_choice! {
     /// Who moves a page that is not resident.
     TransportKind {
         /// The warp that wants it, by loads from host memory; there are no queues.
@@ -209,6 +222,12 @@ pub struct EngineConfig {
     pub variant: Variant,
     /// Which page leaves when a frame is needed.
     pub policy: Policy,
+    /// Who looks for whom in BFS.
+    pub directions: Directions,
+    /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none, the workload uses
+    /// them, and they take a quarter of the bytes of all edges at most, or every step is to pull; 0 to use none, even if the
+    /// graph has them.
+    pub heads: u32,
     /// Edges of a segment, a power of two; `None` for those of a page.
     pub chunk_edges: Option<u32>,
     /// Who moves the pages of access `paged`, which any other transport than `direct` implies.
@@ -230,6 +249,8 @@ impl Default for EngineConfig {
             page_size: PageSize::default(),
             variant: Variant::Balanced,
             policy: Policy::PinnedShare,
+            directions: Directions::Auto,
+            heads: Heads::DEFAULT,
             chunk_edges: None,
             transport: TransportConfig::default(),
             // A page from a slow network file may take seconds.

@@ -4,23 +4,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
-    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PageRankArgs, SCAN_CHUNKS,
-    SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord, TraversalView, WEIGHT_F32,
-    WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
+    ArrayView, BfsArgs, ComponentsArgs, FrontierView, GraphView, LoopState, PAGE_TABLE_QUEUES, PageRankArgs,
+    PageTableView, SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, SsspArgs, SsspParentsArgs, Step, StepRecord,
+    TraversalView, WEIGHT_F32, WEIGHT_F64, WEIGHT_HASH, WEIGHT_U8, WEIGHT_U16, WEIGHT_U32, WEIGHT_UNIT,
 };
 use rayon::prelude::*;
 
+use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
-use crate::error::Error;
+use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
-use crate::graph::{BalancedCsr, Csr, VertexId, WeightType, Weights};
+use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
 use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
-use crate::transport::{self, NicCounts, NicStats, Transport};
+#[cfg(feature = "rdma")]
+use crate::transport::rdma::RdmaError;
+use crate::transport::{self, NicCounts, NicStats, Transport, TransportConfig};
 
 /// A device and the settings of its runs. Prepares graphs, which then run many sources.
 #[derive(Debug)]
@@ -88,17 +91,122 @@ impl Engine {
     }
 }
 
+/// A frontier with this share of all edges needs most pages anyway.
+const DENSE_SHARE: u64 = 8;
+/// One of something for each array of edges, in the order of their pages.
+#[derive(Clone, Copy, Debug)]
+struct Arrays<T> {
+    columns: T,
+    weights: T,
+    /// Column indices of the reverse of a directed graph.
+    reverse: T,
+    heads: T,
+}
+
+impl<T> Arrays<T> {
+    fn try_map<U>(
+        self,
+        mut map: impl FnMut(&'static str, T) -> Result<U, Error>,
+    ) -> Result<Arrays<U>, Error> {
+        Ok(Arrays {
+            columns: map("column indices", self.columns)?,
+            weights: map("weights", self.weights)?,
+            reverse: map("reverse", self.reverse)?,
+            heads: map("heads", self.heads)?,
+        })
+    }
+
+    fn map<U>(&self, map: impl Fn(&T) -> U) -> Arrays<U> {
+        Arrays {
+            columns: map(&self.columns),
+            weights: map(&self.weights),
+            reverse: map(&self.reverse),
+            heads: map(&self.heads),
+        }
+    }
+}
+
+impl Arrays<u64> {
+    /// The first page of each array of so many bytes.
+    fn first_pages(self, page_size: PageSize) -> Self {
+        let pages = |bytes: u64| bytes.div_ceil(page_size.bytes());
+        let weights = pages(self.columns);
+        let reverse = weights + pages(self.weights);
+        Self { columns: 0, weights, reverse, heads: reverse + pages(self.reverse) }
+    }
+}
+
 /// The edges that kernels read.
 #[derive(Debug)]
 enum Edges {
     /// Where they lie in host memory.
-    InPlace { columns: PinnedArray, weights: PinnedArray },
+    InPlace(Arrays<PinnedArray>),
     /// The same, but through frames.
-    Paged { columns: PinnedArray, weights: PinnedArray, table: Box<PageTable> },
+    Paged(Arrays<PinnedArray>, Box<PageTable>),
     /// Copies on the device.
-    Resident { columns: DeviceArray<VertexId>, weights: DeviceArray<u8> },
-    /// In the driver's unified memory.
-    Managed { columns: CudaMemory, weights: Option<CudaMemory> },
+    Resident(Arrays<DeviceArray<u8>>),
+    /// In the driver's unified memory; none for an array without elements.
+    Managed(Arrays<Option<CudaMemory>>),
+}
+
+impl Edges {
+    fn addresses(&self) -> Arrays<u64> {
+        match self {
+            Self::InPlace(arrays) | Self::Paged(arrays, _) => arrays.map(PinnedArray::address),
+            Self::Resident(arrays) => arrays.map(DeviceArray::address),
+            Self::Managed(arrays) => arrays.map(|array| array.as_ref().map_or(0, CudaMemory::address)),
+        }
+    }
+}
+
+/// Opens what serves the faults of `table`. RDMA devices may not reach the GPU's memory: then the frames are moved.
+fn open_transport(
+    device: &Device,
+    config: &TransportConfig,
+    #[cfg_attr(not(feature = "rdma"), expect(unused_variables, reason = "frames stay where they are"))]
+    table: &mut PageTable,
+    memory: &mut transport::Memory,
+) -> Result<Option<Box<dyn Transport>>, Error> {
+    #[cfg(feature = "rdma")]
+    if config.kind == TransportKind::Rdma {
+        let mut opened_with = |frames_in_host_memory| {
+            table.place_frames_for_rdma(device, frames_in_host_memory)?;
+            (memory.frames.address, memory.frames.size_bytes) = table.frames();
+            transport::open(device, config, memory)
+        };
+        return match opened_with(false) {
+            Err(error @ Error::Rdma(RdmaError::GpuMemory { .. })) => {
+                tracing::warn!(%error, "frames are put into host memory, where kernels read them across the link");
+                opened_with(true)
+            }
+            opened => opened,
+        };
+    }
+    transport::open(device, config, memory)
+}
+
+/// The arrays in host memory that a run under `plan` reads.
+fn host_arrays<'a>(csr: &'a Csr, workload: Workload, plan: &MemoryPlan) -> Arrays<&'a [u8]> {
+    let heads = csr.incoming().and_then(Csr::heads).filter(|_| plan.heads_per_vertex > 0);
+    let reverse = csr.reverse().filter(|_| plan.uses_reverse);
+    Arrays {
+        columns: if reads_whole(plan, workload) { bytemuck::cast_slice(csr.column_indices()) } else { &[] },
+        weights: if workload.sssp && plan.weight_bands.is_empty() { csr.weights().as_bytes() } else { &[] },
+        reverse: reverse.map_or(&[], |reverse| bytemuck::cast_slice(reverse.column_indices())),
+        heads: heads.map_or(&[], |heads| bytemuck::cast_slice(heads.ids())),
+    }
+}
+
+/// Whether a run reads the edges as they are, not split by weight.
+fn reads_whole(plan: &MemoryPlan, workload: Workload) -> bool {
+    plan.weight_bands.is_empty() || workload.reads_whole_edges()
+}
+
+/// The rows of the reverse graph, whose column indices are with the other edges.
+#[derive(Debug)]
+struct Reverse {
+    row_offsets: RowOffsets,
+    segment_first_vertex: DeviceArray<VertexId>,
 }
 
 /// The row offsets that kernels read.
@@ -106,6 +214,25 @@ enum Edges {
 enum RowOffsets {
     InPlace(PinnedArray),
     Copied(DeviceArray<u64>),
+}
+
+impl RowOffsets {
+    fn new(device: &Device, access: Access, csr: &Csr) -> Result<Self, Error> {
+        Ok(match access {
+            Access::ZeroCopy if device.is_cpu() => {
+                let bytes = bytemuck::cast_slice(csr.row_offsets());
+                Self::InPlace(PinnedArray::new(device, "row offsets", bytes)?)
+            }
+            _ => Self::Copied(DeviceArray::copied(device, "row offsets", csr.row_offsets())?),
+        })
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Self::InPlace(offsets) => offsets.address(),
+            Self::Copied(offsets) => offsets.address(),
+        }
+    }
 }
 
 /// A graph on a device, with vertex state for its workload. Runs on it are warm: pages that a run leaves resident are
@@ -117,7 +244,10 @@ pub struct PreparedGraph {
     nics: Vec<NicCounts>,
     // Pinned arrays then: they are let go before the graph whose memory they name.
     edges: Edges,
+    /// What SSSP reads instead, if edges are split by weight.
+    pub(crate) bands: Option<Bands>,
     row_offsets: RowOffsets,
+    reverse: Option<Reverse>,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
@@ -136,11 +266,17 @@ pub struct PreparedGraph {
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
     pub(crate) labels: DeviceArray<VertexId>,
+    /// The vertices that rows are of, where rows are in another order and parents are to be found.
+    pub(crate) original_ids: DeviceArray<VertexId>,
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
+    /// Pages fetched since all were absent: more than are resident once some had to leave.
+    fetched_pages: u64,
+    /// Whether the heads have been read and stayed.
+    heads_resident: bool,
 }
 
 impl PreparedGraph {
@@ -151,61 +287,70 @@ impl PreparedGraph {
         if workload.sssp {
             check_weights(csr.weights())?;
         }
-        load_kernels(&device, workload, csr.weights().weight_type())?;
+        load_kernels(&device, workload, csr.weights().weight_type(), config.transport.uses_queues())?;
+        let csr = match csr.is_symmetric() {
+            true => csr.with_heads(plan.heads_per_vertex)?,
+            false if plan.uses_reverse => csr.with_reverse(plan.heads_per_vertex)?,
+            false => csr,
+        };
         let graph = BalancedCsr::new(csr, plan.chunk_edges)?;
         let csr = graph.csr();
         let balanced = config.variant == Variant::Balanced;
-        let host_columns: &[u8] = bytemuck::cast_slice(csr.column_indices());
-        let host_weights = if workload.sssp { csr.weights().as_bytes() } else { &[] };
-        let pinned = || -> Result<_, Error> {
-            Ok((
-                PinnedArray::new(&device, "column indices", host_columns)?,
-                PinnedArray::new(&device, "weights", host_weights)?,
-            ))
+        let host = host_arrays(csr, workload, &plan);
+        let page_bytes = plan.page_size.bytes();
+        // The heads are the last pages of those that are not of weight bands.
+        let sizes = host.map(|bytes| bytes.len() as u64);
+        let first_pages = sizes.first_pages(plan.page_size);
+        let end_of_heads = first_pages.heads + sizes.heads.div_ceil(page_bytes);
+        let bands = match plan.weight_bands.as_slice() {
+            [] => None,
+            floors => Some(Bands::new(
+                &device,
+                WeightBands::new(csr, floors, plan.chunk_edges)?,
+                floors.to_vec(),
+                end_of_heads,
+                page_bytes,
+            )?),
         };
         let mut edges = match (plan.access, &device) {
             (Access::ZeroCopy, _) => {
-                let (columns, weights) = pinned()?;
-                Edges::InPlace { columns, weights }
+                Edges::InPlace(host.try_map(|what, bytes| PinnedArray::new(&device, what, bytes))?)
             }
             (Access::Paged, _) => {
                 let served = config.transport.kind == TransportKind::Host;
-                let columns = PinnedArray::paged(&device, "column indices", host_columns, served)?;
-                let weights = PinnedArray::paged(&device, "weights", host_weights, served)?;
-                Edges::Paged {
-                    columns,
-                    weights,
-                    table: Box::new(PageTable::new(
-                        &device,
-                        plan.num_pages,
-                        plan.num_frames as u32,
-                        plan.num_pinned_frames as u32,
-                        plan.page_size,
-                        config.policy,
-                    )?),
-                }
+                let arrays = host.try_map(|what, bytes| PinnedArray::paged(&device, what, bytes, served))?;
+                let table = PageTable::new(
+                    &device,
+                    plan.num_pages,
+                    plan.num_frames as u32,
+                    plan.num_pinned_frames as u32,
+                    plan.page_size,
+                    config.policy,
+                )?;
+                let kept = end_of_heads - plan.num_head_frames..end_of_heads;
+                Edges::Paged(arrays, Box::new(table.with_kept_pages(kept)))
             }
-            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda))
-                if !host_columns.is_empty() =>
-            {
-                let managed =
-                    |bytes: &[u8]| CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly);
-                let weights = if host_weights.is_empty() { None } else { Some(managed(host_weights)?) };
-                Edges::Managed { columns: managed(host_columns)?, weights }
+            (access @ (Access::Managed | Access::ManagedReadMostly), Device::Cuda(cuda)) => {
+                Edges::Managed(host.try_map(|_, bytes| match bytes {
+                    [] => Ok(None),
+                    bytes => CudaMemory::managed(cuda, bytes, access == Access::ManagedReadMostly).map(Some),
+                })?)
             }
-            _ => Edges::Resident {
-                columns: DeviceArray::copied(&device, "column indices", csr.column_indices())?,
-                weights: DeviceArray::copied(&device, "weights", host_weights)?,
-            },
+            _ => Edges::Resident(host.try_map(|what, bytes| DeviceArray::copied(&device, what, bytes))?),
         };
         let transport = match &mut edges {
-            Edges::Paged { columns, weights, table } => {
+            Edges::Paged(arrays, table) => {
                 let (frames, frames_bytes) = table.frames();
                 let mut memory = transport::Memory::new(frames, frames_bytes);
-                let first_page = column_pages(csr, plan.page_size);
-                memory.add_array(0, columns.address(), host_columns.len() as u64);
-                memory.add_array(first_page, weights.address(), host_weights.len() as u64);
-                let opened = transport::open(&device, &config.transport, &memory)?;
+                memory.add_array(first_pages.columns, arrays.columns.address(), sizes.columns);
+                memory.add_array(first_pages.weights, arrays.weights.address(), sizes.weights);
+                memory.add_array(first_pages.reverse, arrays.reverse.address(), sizes.reverse);
+                memory.add_array(first_pages.heads, arrays.heads.address(), sizes.heads);
+                let bands = bands.iter().flat_map(|bands: &Bands| bands.arrays(page_bytes));
+                for (first_page, address, size_bytes) in bands {
+                    memory.add_array(first_page, address, size_bytes);
+                }
+                let opened = open_transport(&device, &config.transport, table, &mut memory)?;
                 if let Some(transport) = &opened {
                     table.ask_nics(&device, transport.queues_address())?;
                 }
@@ -213,12 +358,23 @@ impl PreparedGraph {
             }
             _ => None,
         };
-        let row_offsets = match plan.access {
-            Access::ZeroCopy if device.is_cpu() => {
-                let bytes = bytemuck::cast_slice(csr.row_offsets());
-                RowOffsets::InPlace(PinnedArray::new(&device, "row offsets", bytes)?)
+        let row_offsets = match reads_whole(&plan, workload) {
+            true => RowOffsets::new(&device, plan.access, csr)?,
+            false => RowOffsets::Copied(DeviceArray::zeroed(&device, "row offsets", 0)?),
+        };
+        let reverse = match csr.reverse().filter(|_| plan.uses_reverse) {
+            None => None,
+            Some(reverse) => {
+                let balanced = BalancedCsr::new(reverse.clone(), plan.chunk_edges)?;
+                Some(Reverse {
+                    row_offsets: RowOffsets::new(&device, plan.access, reverse)?,
+                    segment_first_vertex: DeviceArray::copied(
+                        &device,
+                        "segments",
+                        balanced.segment_first_vertex(),
+                    )?,
+                })
             }
-            _ => RowOffsets::Copied(DeviceArray::copied(&device, "row offsets", csr.row_offsets())?),
         };
         // Where every edge has its reverse, a vertex without edges is reached by none. A search that has found all others
         // need not look at the edges of the last ones.
@@ -234,7 +390,9 @@ impl PreparedGraph {
             transport,
             nics: Vec::new(),
             edges,
+            bands,
             row_offsets,
+            reverse,
             segment_first_vertex: match balanced {
                 true => DeviceArray::copied(&device, "segments", graph.segment_first_vertex())?,
                 false => DeviceArray::zeroed(&device, "segments", 0)?,
@@ -247,10 +405,18 @@ impl PreparedGraph {
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
             labels: DeviceArray::zeroed(&device, "labels", vertices_if(workload.connected_components))?,
+            original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
+                Some(permutation) => {
+                    DeviceArray::copied(&device, "original ids", permutation.original_ids())?
+                }
+                None => DeviceArray::zeroed(&device, "original ids", 0)?,
+            },
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             num_reachable,
+            fetched_pages: 0,
+            heads_resident: false,
             device,
             error: Arc::clone(&engine.error),
             running: Arc::clone(&engine.running),
@@ -281,9 +447,27 @@ impl PreparedGraph {
     /// # Errors
     /// [`Error::Cuda`] if the GPU fails.
     pub fn evict_all(&mut self) -> Result<(), Error> {
+        (self.fetched_pages, self.heads_resident) = (0, false);
         match &mut self.edges {
-            Edges::Paged { table, .. } => table.reset(),
+            Edges::Paged(_, table) => table.reset(),
             _ => Ok(()),
+        }
+    }
+
+    /// What kernels found, an entry a row, by the ids of vertices.
+    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
+        match self.csr().permutation() {
+            Some(permutation) => permutation.by_vertex(&by_row),
+            None => by_row,
+        }
+    }
+
+    /// Whether edges come over a link while kernels run.
+    pub(crate) fn fetches(&self) -> bool {
+        match self.plan.access {
+            Access::Paged => true,
+            Access::Resident => false,
+            Access::ZeroCopy | Access::Managed | Access::ManagedReadMostly => !self.device.is_cpu(),
         }
     }
 
@@ -308,21 +492,17 @@ impl PreparedGraph {
 
     fn graph_view(&self, weighted: bool) -> GraphView {
         let csr = self.csr();
-        let column_bytes = csr.num_edges() * 4;
-        let (columns_at, weights_at) = match &self.edges {
-            Edges::InPlace { columns, weights } | Edges::Paged { columns, weights, .. } => {
-                (columns.address(), weights.address())
-            }
-            Edges::Resident { columns, weights } => (columns.address(), weights.address()),
-            Edges::Managed { columns, weights } => {
-                (columns.address(), weights.as_ref().map_or(0, CudaMemory::address))
-            }
+        let sizes = host_arrays(csr, self.workload, &self.plan).map(|bytes| bytes.len() as u64);
+        let (addresses, first_pages) = (self.edges.addresses(), sizes.first_pages(self.plan.page_size));
+        let array = |pick: fn(&Arrays<u64>) -> u64| ArrayView {
+            address: pick(&addresses),
+            size_bytes: pick(&sizes),
+            first_page: pick(&first_pages),
         };
+        let heads = csr.incoming().and_then(Csr::heads).filter(|_| sizes.heads > 0);
+        let weights = array(|arrays| arrays.weights);
         let mut view = GraphView {
-            row_offsets: match &self.row_offsets {
-                RowOffsets::InPlace(offsets) => offsets.address(),
-                RowOffsets::Copied(offsets) => offsets.address(),
-            },
+            row_offsets: self.row_offsets.address(),
             segment_first_vertex: self.segment_first_vertex.address(),
             num_vertices: csr.num_vertices(),
             num_edges: csr.num_edges(),
@@ -330,15 +510,14 @@ impl PreparedGraph {
             segment_shift: self.graph.chunk_edges().trailing_zeros(),
             page_edges_shift: self.plan.page_edges.trailing_zeros(),
             weight_type: weight_code(csr.weights().weight_type()),
-            columns: ArrayView { address: columns_at, size_bytes: column_bytes, first_page: 0 },
-            weights: ArrayView {
-                address: weights_at,
-                size_bytes: if weighted { csr.weights().as_bytes().len() as u64 } else { 0 },
-                first_page: column_pages(csr, self.plan.page_size),
-            },
+            columns: array(|arrays| arrays.columns),
+            weights: if weighted { weights } else { ArrayView { size_bytes: 0, ..weights } },
+            heads: array(|arrays| arrays.heads),
+            num_head_vertices: heads.map_or(0, Heads::num_vertices),
+            heads_shift: heads.map_or(0, |heads| heads.per_vertex().trailing_zeros()),
             ..GraphView::default()
         };
-        if let Edges::Paged { table, .. } = &self.edges {
+        if let Edges::Paged(_, table) = &self.edges {
             view.paged = 1;
             view.page_table = table.table_view();
             view.frame_pool = table.pool_view();
@@ -346,10 +525,42 @@ impl PreparedGraph {
         view
     }
 
+    /// What a kernel gets to traverse the light band, and the address of all bands' views, if edges are split by weight;
+    /// else what it gets to traverse the graph, and 0.
+    pub(crate) fn weighted_traversal(&mut self, with_queues: bool) -> Result<(TraversalView, u64), Error> {
+        let mut traversal = self.traversal(true, with_queues);
+        let Some(bands) = &mut self.bands else { return Ok((traversal, 0)) };
+        let (address, light) = bands.views(&traversal.graph, self.plan.page_size.bytes())?;
+        traversal.graph = light;
+        traversal.dense_edges = light.num_edges / DENSE_SHARE;
+        traversal.dense_items = light.num_segments / 2;
+        Ok((traversal, address))
+    }
+
+    /// The graph of the edges into each vertex, with the heads of bottom-up steps; without vertices if there is none.
+    pub(crate) fn incoming_view(&self, graph: &GraphView) -> GraphView {
+        match &self.reverse {
+            _ if self.csr().is_symmetric() => *graph,
+            None => GraphView::default(),
+            Some(reverse) => {
+                let arrays = host_arrays(self.csr(), self.workload, &self.plan);
+                let sizes = arrays.map(|bytes| bytes.len() as u64);
+                GraphView {
+                    row_offsets: reverse.row_offsets.address(),
+                    segment_first_vertex: reverse.segment_first_vertex.address(),
+                    columns: ArrayView {
+                        address: self.edges.addresses().reverse,
+                        size_bytes: sizes.reverse,
+                        first_page: sizes.first_pages(self.plan.page_size).reverse,
+                    },
+                    ..*graph
+                }
+            }
+        }
+    }
+
     /// What a kernel gets. Without `with_queues` frontiers are only counted.
     pub(crate) fn traversal(&self, weighted: bool, with_queues: bool) -> TraversalView {
-        /// A frontier with this share of all edges needs most pages anyway.
-        const DENSE_SHARE: u64 = 8;
         let view = |frontier: &Frontier| if with_queues { frontier.view() } else { FrontierView::default() };
         TraversalView {
             graph: self.graph_view(weighted),
@@ -394,6 +605,8 @@ impl PreparedGraph {
         traversal: &TraversalView,
         first: Step,
     ) -> Result<(Step, Vec<StepStats>), Error> {
+        let first =
+            Step { fetched_pages: self.fetched_pages, heads_resident: self.heads_resident.into(), ..first };
         let start = LoopState { step: first, ..LoopState::default() };
         self.state.write(0, &[start])?;
         self.records.fill(0)?;
@@ -410,7 +623,12 @@ impl PreparedGraph {
         let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
         if let Some(transport) = &mut self.transport {
             match transport.end(outcome.is_ok()) {
-                Ok(counts) => self.add_nic_counts(counts),
+                Ok(counts) => {
+                    if let Err(Error::Paging(PagingError::NicsLost { reasons, .. })) = &mut outcome {
+                        reasons.extend(counts.iter().filter_map(NicCounts::why_lost));
+                    }
+                    self.add_nic_counts(counts);
+                }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
@@ -421,6 +639,7 @@ impl PreparedGraph {
             return Err(error);
         }
         let end = self.state.read(0, 1)?[0].step;
+        (self.fetched_pages, self.heads_resident) = (end.fetched_pages, end.heads_resident != 0);
         let num_records = (end.number as usize).min(MAX_RECORDS);
         let steps = self.records.read(0, num_records)?.iter().map(StepStats::from).collect();
         Ok((end, steps))
@@ -442,21 +661,23 @@ impl PreparedGraph {
     #[cfg(test)]
     pub(crate) fn page_table_mut(&mut self) -> Option<&mut PageTable> {
         match &mut self.edges {
-            Edges::Paged { table, .. } => Some(table),
+            Edges::Paged(_, table) => Some(table),
             _ => None,
         }
     }
 }
 
-/// Pages that the column indices make; the weights' come after them.
-fn column_pages(csr: &Csr, page_size: PageSize) -> u64 {
-    (csr.num_edges() * size_of::<VertexId>() as u64).div_ceil(page_size.bytes())
-}
-
 /// Makes the kernels of `workload` ready, so that the time of the first run is that of a run.
-fn load_kernels(device: &Device, workload: Workload, weight_type: WeightType) -> Result<(), Error> {
-    // The weights are all that a kernel is chosen by.
-    let graph = GraphView { weight_type: weight_code(weight_type), ..GraphView::default() };
+fn load_kernels(
+    device: &Device,
+    workload: Workload,
+    weight_type: WeightType,
+    asks_nics: bool,
+) -> Result<(), Error> {
+    // The weights, and whether faults ask NICs, are all that a kernel is chosen by.
+    let flags = if asks_nics { PAGE_TABLE_QUEUES as u32 } else { 0 };
+    let page_table = PageTableView { flags, ..PageTableView::default() };
+    let graph = GraphView { weight_type: weight_code(weight_type), page_table, ..GraphView::default() };
     let traversal = TraversalView { graph, ..TraversalView::default() };
     if workload.bfs {
         device.load_kernel(&BfsArgs { traversal, ..BfsArgs::default() })?;

@@ -25,6 +25,18 @@ pub enum GraphError {
     WeightCount { num_weights: u64, num_edges: u64 },
     #[error("{chunk_edges} edges a chunk is not a power of two")]
     ChunkEdges { chunk_edges: u32 },
+    #[error("{per_vertex} heads a vertex are not a power of two from 1 to {most}")]
+    HeadsPerVertex { per_vertex: u32, most: u32 },
+    #[error("{num_heads} heads are not 1, 2, 4, 8 or 16 for each of {num_vertices} vertices")]
+    HeadsLength { num_heads: u64, num_vertices: u64 },
+    #[error("row {row} is of vertex {id}, which does not exist or has a row already")]
+    NoPermutation { row: u64, id: u64 },
+    #[error("{num_ids} ids for {num_vertices} rows")]
+    PermutationLength { num_ids: u64, num_vertices: u64 },
+    #[error("the reverse graph has not as many vertices and edges as the graph")]
+    Reverse,
+    #[error("the heads of vertex {vertex} are not its first neighbours")]
+    HeadsDiffer { vertex: u64 },
     #[error("a {rows} x {columns} matrix is not a graph, its rows and columns must be the same vertices")]
     NotSquare { rows: u64, columns: u64 },
 }
@@ -101,6 +113,18 @@ pub enum Error {
     TransportWithoutPages { transport: &'static str, access: &'static str },
     #[error("transport {transport} is not part of this build")]
     NoTransport { transport: &'static str },
+    #[error("{} of registered memory are too little, use {} or more", ByteSize::b(*bytes), ByteSize::b(*least))]
+    PinBudget { bytes: u64, least: u64 },
+    #[cfg(feature = "rdma")]
+    #[error(
+        "a GPU that knows host memory by other addresses cannot have its graph registered piece by piece: leave the budget out"
+    )]
+    PinBudgetNeedsUnifiedAddresses,
+    #[cfg(feature = "rdma")]
+    #[error(transparent)]
+    Rdma(#[from] crate::transport::rdma::RdmaError),
+    #[error("kernels {module} are not part of this build: kernels/compile_ptx.py makes them")]
+    NoKernels { module: &'static str },
     #[error("cannot start the thread of a NIC")]
     StartNicThread(#[source] std::io::Error),
     #[error("the thread of a NIC is gone")]
@@ -175,12 +199,16 @@ pub enum PagingError {
     StuckRequest { page: u64, frame: u64, place: QueuePlace },
     #[error("page {page} did not arrive in frame {frame}: {place} says {syndrome}")]
     FailedRequest { page: u64, frame: u64, place: QueuePlace, syndrome: Syndrome },
-    #[error("page {page} cannot come: all {num_nics} NICs are lost")]
-    NicsLost { page: u64, num_nics: u64 },
+    #[error("page {page} cannot come: all {num_nics} NICs are lost{}", because(.reasons))]
+    NicsLost { page: u64, num_nics: u64, reasons: Vec<String> },
     #[error("element {index} is out of range, the array has {len} (0 to n - 1)")]
     ElementOutOfRange { index: u64, len: u64 },
     #[error(
         "edge {edge} leads to column {column}, the graph has {num_vertices} vertices: the graph is damaged"
     )]
     ColumnOutOfRange { edge: u64, column: u64, num_vertices: u64 },
+}
+
+fn because(reasons: &[String]) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
 }

@@ -31,6 +31,7 @@
 
 mod algorithm;
 mod answer;
+mod bands;
 mod config;
 #[expect(unsafe_code, reason = "launches kernels, talks to the driver")]
 mod device;
@@ -57,13 +58,16 @@ pub use algorithm::{
     BfsOptions, BfsResult, ComponentsResult, PageRankOptions, PageRankResult, SsspOptions, SsspResult,
 };
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
-pub use config::{Access, DeviceKind, EngineConfig, PageSize, Policy, TransportKind, Variant};
+pub use config::{Access, DeviceKind, Directions, EngineConfig, PageSize, Policy, TransportKind, Variant};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError, QueuePlace};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};
 #[doc(hidden)]
 pub use gpuvm_kernels::cpu_device::WarpLanes;
-pub use memory::{CancelHandle, DeviceArray};
+pub use memory::{
+    CancelHandle, DeviceArray, MemoryKind, OwnedRegistration, PIN_ALIGNMENT, Pinnable, Pinner, Registered,
+    Registration, RegistrationCache, RegistrationError, RegistrationStats,
+};
 pub use own_kernel::{
     Frames, Grid, InPlace, Kernel, KernelArgument, KernelArguments, LaunchStats, PagedArray,
     PagedArrayOptions,

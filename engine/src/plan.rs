@@ -1,13 +1,14 @@
 //! What a run takes of device memory, decided before anything is allocated: every byte is in the plan, so that a run
 //! either fits its budget or is refused with the least that would do.
 
-use gpuvm_kernels::layout::{LoopState, StepRecord};
+use gpuvm_kernels::layout::{GraphView, LoopState, SSSP_BINS, StepRecord};
 use serde::Serialize;
 
-use crate::config::{Access, EngineConfig, PageSize, Policy, Variant};
+use crate::config::{Access, Directions, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
-use crate::error::Error;
-use crate::graph::Csr;
+use crate::error::{Error, GraphError};
+use crate::graph::{Csr, Heads, WeightBands, num_head_vertices};
+use crate::transport;
 
 /// The algorithms a graph is prepared for; vertex state is allocated for these.
 ///
@@ -36,10 +37,38 @@ impl Workload {
     /// All algorithms, with parents.
     pub const ALL: Self =
         Self { bfs: true, connected_components: true, page_rank: true, sssp: true, parents: true };
+
+    /// Whether other algorithms than SSSP read edges: whole, however SSSP's are split.
+    pub(crate) fn reads_whole_edges(self) -> bool {
+        self.bfs || self.connected_components || self.page_rank
+    }
+
+    /// Heads of a vertex that a run on `csr` uses: those that the graph has, or else what `config` has made; 0 for none.
+    /// They serve BFS where the edges into each vertex are known, components where every edge has its reverse, and not the
+    /// naive variant, which is the paper's.
+    pub(crate) fn heads_per_vertex(self, csr: &Csr, config: &EngineConfig) -> u32 {
+        let pulls = self.bfs && config.directions != Directions::Push && csr.incoming().is_some();
+        let wanted = (pulls || self.connected_components && csr.is_symmetric())
+            && csr.num_edges() > 0
+            && config.variant == Variant::Balanced;
+        match csr.incoming().and_then(Csr::heads) {
+            _ if !wanted || config.heads == 0 => 0,
+            Some(heads) => heads.per_vertex(),
+            None if config.directions == Directions::Pull
+                || Heads::are_few(csr.row_offsets(), config.heads) =>
+            {
+                config.heads
+            }
+            None => 0,
+        }
+    }
 }
 
 /// Steps that a run keeps the figures of, each by itself: 288 KiB. Later ones are added up in the last.
 pub(crate) const MAX_RECORDS: usize = 4096;
+
+/// Of the histograms of SSSP by weight bands: two, in three sets.
+pub(crate) const HISTOGRAM_WORDS: u64 = 3 * 2 * SSSP_BINS;
 
 /// One line of a [`MemoryPlan`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,16 +96,26 @@ pub struct MemoryPlan {
     pub least_bytes: u64,
     /// Bytes of a page.
     pub page_size: PageSize,
-    /// Pages that the edges make, columns and weights.
+    /// Pages that the edges make: columns, weights, columns of the reverse graph, and heads.
     pub num_pages: u64,
     /// Frames for them; 0 unless paged.
     pub num_frames: u64,
     /// Of these, frames that keep their page in dense steps; 0 unless the policy is `pinned-share` and pages are evicted.
     pub num_pinned_frames: u64,
+    /// Of these, frames of the pages of the heads, each of which has its own and never leaves it; 0 unless the policy is
+    /// `pinned-share`, pages are evicted and the heads take a quarter of the frames at most.
+    pub num_head_frames: u64,
+    /// Heads of a vertex, copies of its first neighbours; 0 for none.
+    pub heads_per_vertex: u32,
+    /// Whether the reverse of a directed graph is put on the device, too.
+    pub uses_reverse: bool,
     /// Edges of a segment: the most that a work item covers.
     pub chunk_edges: u32,
     /// Warps of a launch.
     pub num_warps: u32,
+    /// Least weight of each band that SSSP's edges are split into, light first; empty if they are not split.
+    #[serde(skip)]
+    pub weight_bands: Vec<f64>,
     /// Edges that lie in one page of every array.
     #[serde(skip)]
     pub(crate) page_edges: u32,
@@ -89,6 +128,29 @@ impl MemoryPlan {
         workload: Workload,
         config: &EngineConfig,
         device: &Device,
+    ) -> Result<Self, Error> {
+        let whole = Self::with_bands(csr, workload, config, device, vec![])?;
+        if !(workload.sssp && whole.evicts() && config.variant == Variant::Balanced) {
+            return Ok(whole);
+        }
+        let Some(floors) = WeightBands::floors(csr) else { return Ok(whole) };
+        let paged = EngineConfig { access: Some(Access::Paged), ..config.clone() };
+        match Self::with_bands(csr, workload, &paged, device, floors) {
+            // A split takes more vertex state: not at the price of most frames.
+            Ok(split) if split.num_frames >= whole.num_frames / 2 => {
+                Ok(Self { access_reason: whole.access_reason, least_bytes: whole.least_bytes, ..split })
+            }
+            _ => Ok(whole),
+        }
+    }
+
+    /// The plan with SSSP's edges split at `floors`, or not split.
+    fn with_bands(
+        csr: &Csr,
+        workload: Workload,
+        config: &EngineConfig,
+        device: &Device,
+        floors: Vec<f64>,
     ) -> Result<Self, Error> {
         let (n, m) = (csr.num_vertices(), csr.num_edges());
         let page_bytes = config.page_size.bytes();
@@ -104,14 +166,46 @@ impl MemoryPlan {
         {
             return Err(Error::ChunkEdges { chunk_edges, least: least_chunk_edges, most: page_edges });
         }
-        let num_segments = m.div_ceil(chunk_edges.into());
+        let num_bands = floors.len() as u64;
+        // Every band may have one that is not full.
+        let num_segments = m.div_ceil(chunk_edges.into()) + num_bands;
         let (column_bytes, weights_bytes) = (m * 4, m * weight_bytes);
-        let num_pages = column_bytes.div_ceil(page_bytes) + weights_bytes.div_ceil(page_bytes);
+        let heads_per_vertex = workload.heads_per_vertex(csr, config);
+        if !(heads_per_vertex == 0 || heads_per_vertex.is_power_of_two()) || heads_per_vertex > Heads::MOST {
+            return Err(GraphError::HeadsPerVertex { per_vertex: heads_per_vertex, most: Heads::MOST }.into());
+        }
+        let head_bytes = match heads_per_vertex {
+            0 => 0,
+            heads => {
+                let offsets = csr.incoming().map_or(&[][..], |incoming| incoming.row_offsets());
+                num_head_vertices(offsets) * 4 * u64::from(heads)
+            }
+        };
+        let num_head_pages = head_bytes.div_ceil(page_bytes);
+        let uses_reverse = heads_per_vertex > 0 && !csr.is_symmetric();
+        let reverse_bytes = if uses_reverse { column_bytes } else { 0 };
+        let (column_pages, weights_pages) =
+            (column_bytes.div_ceil(page_bytes), weights_bytes.div_ceil(page_bytes));
+        let reads_whole = num_bands == 0 || workload.reads_whole_edges();
+        let pages_of_whole = u64::from(reads_whole) + u64::from(uses_reverse);
+        let pages_of_bands = if num_bands > 0 { column_pages + 2 * num_bands } else { 0 };
+        let num_pages = pages_of_whole * column_pages + pages_of_bands + weights_pages + num_head_pages;
 
-        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 }];
+        let mut state = vec![PlanItem { name: "row offsets", bytes: (n + 1) * 8 * u64::from(reads_whole) }];
         let mut add = |name, bytes| state.push(PlanItem { name, bytes });
+        if num_bands > 0 {
+            // At the longest: a band whose edges 32 bits can count has shorter ones.
+            let offset_bytes = if m <= u32::MAX.into() { 4 } else { 8 };
+            add("row offsets of weight bands", num_bands * (n + 1) * offset_bytes);
+            add("segments of weight bands", num_segments * 4);
+            add("weight bands", num_bands * size_of::<GraphView>() as u64 + HISTOGRAM_WORDS * 8);
+        }
         if config.variant == Variant::Balanced {
             add("segments", num_segments * 4);
+            if uses_reverse {
+                add("reverse row offsets", (n + 1) * 8);
+                add("reverse segments", num_segments * 4);
+            }
             if workload.bfs || workload.sssp {
                 add("frontier queues", 2 * 4 * (n + num_segments));
             }
@@ -125,6 +219,9 @@ impl MemoryPlan {
         }
         if workload.parents {
             add("parents", n * 4);
+            if csr.permutation().is_some() {
+                add("original ids", n * 4);
+            }
         }
         if workload.connected_components {
             add("labels", n * 4);
@@ -139,10 +236,10 @@ impl MemoryPlan {
         // weights are paged, else one; with that many frames a warp, a claim always succeeds in the end.
         let frames_per_warp = if weight_bytes > 0 { 2 } else { 1 };
         let least_frames = (frames_per_warp * u64::from(device.warps_at_a_time())).min(num_pages);
-        let queue_bytes = config.transport.device_bytes();
+        let queue_bytes = transport::device_bytes(&config.transport);
         let paging_bytes = |frames: u64| num_pages * 8 + frames * 8 + 8 + frames * page_bytes + queue_bytes;
         let least_bytes = state_bytes + paging_bytes(least_frames);
-        let resident_bytes = state_bytes + column_bytes + weights_bytes;
+        let resident_bytes = state_bytes + column_bytes + weights_bytes + reverse_bytes + head_bytes;
 
         let free_bytes = device.free_bytes()?;
         // Never more than there is: a budget is a bound, not a promise.
@@ -172,13 +269,17 @@ impl MemoryPlan {
             None => (Access::Paged, "the edges do not fit the budget".to_owned()),
         };
 
-        let (mut num_frames, mut num_pinned_frames, mut num_warps) = (0, 0, device.max_warps());
+        let (mut num_frames, mut num_pinned_frames, mut num_head_frames) = (0, 0, 0);
+        let mut num_warps = device.max_warps() - transport::num_warps_left(device, &config.transport);
         let needed_bytes = match access {
             Access::Paged => least_bytes,
             // Managed memory beyond what the card has free may hang it, so it counts like any other.
             Access::Resident | Access::Managed | Access::ManagedReadMostly => resident_bytes,
             // In place: the CPU device reads row offsets where they are, too.
-            Access::ZeroCopy if device.is_cpu() => state_bytes - state[0].bytes,
+            Access::ZeroCopy if device.is_cpu() => {
+                state_bytes
+                    - state.iter().filter(|item| is_row_offsets(item)).map(|item| item.bytes).sum::<u64>()
+            }
             Access::ZeroCopy => state_bytes,
         };
         if needed_bytes > budget_bytes {
@@ -204,6 +305,9 @@ impl MemoryPlan {
                         // pages that came first and are not needed again.
                         let ring = (2 * frames_per_warp * u64::from(num_warps)).max(num_frames / 8);
                         num_pinned_frames = num_frames.saturating_sub(ring);
+                        if num_head_pages <= num_pinned_frames.min(num_frames / 4) {
+                            num_head_frames = num_head_pages;
+                        }
                     }
                 }
                 state.push(PlanItem { name: "page table", bytes: num_pages * 8 });
@@ -216,8 +320,12 @@ impl MemoryPlan {
             Access::Resident | Access::Managed | Access::ManagedReadMostly => {
                 state.push(PlanItem { name: "column indices", bytes: column_bytes });
                 state.push(PlanItem { name: "weights", bytes: weights_bytes });
+                state.push(PlanItem { name: "reverse", bytes: reverse_bytes });
+                state.push(PlanItem { name: "heads", bytes: head_bytes });
             }
-            Access::ZeroCopy if device.is_cpu() => state[0].bytes = 0,
+            Access::ZeroCopy if device.is_cpu() => {
+                state.iter_mut().filter(|item| is_row_offsets(item)).for_each(|item| item.bytes = 0);
+            }
             Access::ZeroCopy => {}
         }
         let total_bytes = state.iter().map(|item| item.bytes).sum();
@@ -232,16 +340,29 @@ impl MemoryPlan {
             num_pages,
             num_frames,
             num_pinned_frames,
+            num_head_frames,
+            heads_per_vertex,
+            uses_reverse,
             chunk_edges,
             num_warps,
+            weight_bands: floors,
             page_edges,
         })
+    }
+
+    /// Whether heads that were read stay on the device.
+    pub(crate) fn heads_stay(&self) -> bool {
+        self.access == Access::Paged && (!self.evicts() || self.num_head_frames > 0)
     }
 
     /// Whether pages have to be evicted: there are fewer frames than pages.
     pub fn evicts(&self) -> bool {
         self.access == Access::Paged && self.num_frames < self.num_pages
     }
+}
+
+fn is_row_offsets(item: &PlanItem) -> bool {
+    item.name.ends_with("row offsets")
 }
 
 #[cfg(test)]

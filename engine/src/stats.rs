@@ -3,7 +3,9 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_ROWS, SCAN_SEGMENTS, StepRecord};
+use gpuvm_kernels::layout::{
+    SCAN_CHUNKS, SCAN_HEADS, SCAN_LINES, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord,
+};
 use serde::Serialize;
 
 use crate::plan::MAX_RECORDS;
@@ -14,6 +16,8 @@ use crate::plan::MAX_RECORDS;
 pub enum Direction {
     /// The frontier's vertices look at their outgoing edges.
     Push,
+    /// Unvisited vertices look for the frontier among their neighbours.
+    Pull,
 }
 
 /// How a step finds its edges.
@@ -28,6 +32,12 @@ pub enum Scan {
     Segments,
     /// Over the vertices, no edge is looked at.
     Vertices,
+    /// The heads of unvisited vertices.
+    Heads,
+    /// A warp a segment, over the rows of unvisited vertices beyond their heads.
+    Tails,
+    /// A lane a row, the same rows, straight from host memory where their page is not resident.
+    Lines,
 }
 
 impl Scan {
@@ -38,6 +48,9 @@ impl Scan {
             Self::Chunks => "chunks",
             Self::Segments => "segments",
             Self::Vertices => "vertices",
+            Self::Heads => "heads",
+            Self::Tails => "tails",
+            Self::Lines => "lines",
         }
     }
 }
@@ -79,7 +92,7 @@ impl Sum for PagingStats {
 /// One step of a traversal.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StepStats {
-    /// Vertices whose edges were looked at.
+    /// Vertices whose edges were looked at; of a step that pulls, vertices that were looked for.
     pub frontier: u64,
     /// Edges looked at.
     pub edges: u64,
@@ -123,11 +136,17 @@ impl From<&StepRecord> for StepStats {
         Self {
             frontier: record.frontier,
             edges: record.edges,
-            direction: Direction::Push,
+            direction: match record.scan {
+                SCAN_HEADS | SCAN_TAILS | SCAN_LINES => Direction::Pull,
+                _ => Direction::Push,
+            },
             scan: match record.scan {
                 SCAN_ROWS => Scan::Rows,
                 SCAN_CHUNKS => Scan::Chunks,
                 SCAN_SEGMENTS => Scan::Segments,
+                SCAN_HEADS => Scan::Heads,
+                SCAN_TAILS => Scan::Tails,
+                SCAN_LINES => Scan::Lines,
                 _ => Scan::Vertices,
             },
             paging: PagingStats {

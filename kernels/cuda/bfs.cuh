@@ -1,4 +1,8 @@
-// Breadth-first search: in each step, every edge of the frontier may give its end a level.
+// Breadth-first search, in both directions (Beamer, Asanović, Patterson: "Direction-Optimizing Breadth-First Search", SC
+// 2012). A step pushes: every edge of the frontier may give its end a level. Or it pulls: every unvisited vertex looks for
+// a neighbour in the frontier, among its heads, and a level is complete if that settles all. For the vertices that wait, a
+// second step of the level looks at the rest of their rows, or pushes after all, whichever is to fetch less: by then it is
+// known how many pages they want.
 #pragma once
 
 #include "traversal.cuh"
@@ -10,37 +14,332 @@ constexpr u32 kUnreached = ~u32(0);
 struct BfsVisitor {
   u32* levels;
   u32* parents;  // null if not asked for
+  const u32* original_ids;  // by which parents are called; null where rows are vertices
   u32 level;     // of this step's frontier
   bool exchanges_first;  // few edges: what a visit finds out by its exchange need not be looked up before
 
   GPUVM_DEVICE bool is_active(u32 u) const { return load_relaxed(&levels[u]) == level; }
-  GPUVM_DEVICE u64 begin(u32) const { return 0; }
+  GPUVM_DEVICE u64 begin(u32 u) const { return parents != nullptr && original_ids != nullptr ? original_ids[u] : u; }
 
   GPUVM_DEVICE u64 look(u32, u32 v) const { return exchanges_first ? kUnreached : load_relaxed(&levels[v]); }
 
-  GPUVM_DEVICE bool visit(u32 u, u64&, u32 v, u64 seen, const EdgeRun&, u64) const {
+  GPUVM_DEVICE bool visit(u32, u64& id, u32 v, u64 seen, const EdgeRun&, u64) const {
     if (seen == kUnreached) seen = compare_exchange_relaxed(&levels[v], kUnreached, level + 1);
     const bool found = seen == kUnreached;
     // Every edge into the next level offers its parent; the smallest id stays, so that runs agree.
-    if (parents != nullptr && (found || seen == level + 1)) min_relaxed(&parents[v], u);
+    if (parents != nullptr && (found || seen == level + 1)) min_relaxed(&parents[v], u32(id));
     return found;
   }
 };
+
+// Looks for the frontier among neighbours of one vertex, `length` from `columns` on, the first of them edge number `edge`.
+// Ends with the first that is there, or a few after it, and counts those looked at.
+struct FrontierSearch {
+  const u32* levels;
+  u32 level;  // of the frontier
+  u64 num_vertices;
+  u64 error;
+
+  // By one lane, of a row of its own.
+  GPUVM_DEVICE bool among(const u32* columns, u64 edge, u64 length, u64& looked) const {
+    for (u64 i = 0; i < length; i += kEdgesInFlight) {
+      u32 v[kEdgesInFlight];
+      u32 seen[kEdgesInFlight];
+      for (u32 k = 0; k < kEdgesInFlight; ++k) v[k] = i + k < length ? columns[i + k] : kNoVertex;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) seen[k] = v[k] < num_vertices ? load_relaxed(&levels[v[k]]) : kUnreached;
+      bool found = false;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        if (i + k >= length) break;
+        ++looked;
+        found |= seen[k] == level;
+        if (v[k] >= num_vertices) report_error(error, kErrorColumnOutOfRange, edge + i + k, v[k]);
+      }
+      if (found) return true;
+    }
+    return false;
+  }
+
+  // By all lanes, of one row.
+  GPUVM_DEVICE bool among(const Warp& warp, const u32* columns, u64 edge, u64 length, u64& looked) const {
+    for (u64 first = warp.lane; first < length + warp.lane; first += kEdgesInFlight * kLanes) {
+      u32 v[kEdgesInFlight];
+      u32 seen[kEdgesInFlight];
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        const u64 i = first + k * kLanes;
+        v[k] = i < length ? columns[i] : kNoVertex;
+      }
+      for (u32 k = 0; k < kEdgesInFlight; ++k) seen[k] = v[k] < num_vertices ? load_relaxed(&levels[v[k]]) : kUnreached;
+      bool found = false;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        const u64 i = first + k * kLanes;
+        if (i >= length) continue;
+        ++looked;
+        found |= seen[k] == level;
+        if (v[k] >= num_vertices) report_error(error, kErrorColumnOutOfRange, edge + i, v[k]);
+      }
+      if (warp.any(found)) return true;
+    }
+    return false;
+  }
+};
+
+GPUVM_DEVICE FrontierSearch search_of_step(const BfsArgs& args, const StepView& view) {
+  return {pointer<const u32>(args.levels), u32(view.step.level), args.traversal.graph.num_vertices, view.error};
+}
+
+// Bottom-up over heads: unvisited vertices with a head in the frontier enter the next level. Counts the edges of the
+// others beyond their heads, and the pages of these: the vertices are in address order, so a page that is the last of one
+// row and the first of the next counts once.
+GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& view) {
+  u32* levels = pointer<u32>(args.levels);
+  const GraphView& graph = args.incoming;
+  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const FrontierSearch search = search_of_step(args, view);
+  const u64 num_heads = u64(1) << graph.heads_shift;
+  const u32 page_shift = graph.page_edges_shift;
+  u64 looked = 0, waiting_edges = 0, waiting_pages = 0, waiting_vertices = 0, last_page = kNoPage;
+  for_each_heads(
+      warp, args.traversal, graph, view, [&](u32 v) { return load_relaxed(&levels[v]) == kUnreached; },
+      [&](u32 v, bool wanted, const u32* heads) {
+        u64 begin = 0, degree = 0;
+        if (wanted) {
+          begin = row_offsets[v];
+          degree = row_offsets[v + 1] - begin;
+        }
+        const bool found = search.among(heads, begin, smaller(degree, num_heads), looked);
+        if (found) store_relaxed(&levels[v], search.level + 1);
+        push(warp, found, v);
+        make_room(warp, view);
+        const bool waits = !found && degree > num_heads;
+        const u32 waiting = warp.ballot(waits);
+        if (waiting == 0) return;
+        const u64 my_first = (begin + num_heads) >> page_shift, my_last = (begin + degree - 1) >> page_shift;
+        const u32 below = waiting & warp.lanes_below();
+        const u64 of_lane_below = warp.read_lane(my_last, below != 0 ? highest_bit(below) : 0);
+        const u64 before = below != 0 ? of_lane_below : last_page;
+        if (waits) {
+          ++waiting_vertices;
+          waiting_edges += degree - num_heads;
+          waiting_pages += my_last - my_first + (before == my_first ? 0 : 1);
+        }
+        last_page = warp.read_lane(my_last, highest_bit(waiting));
+      });
+  looked = warp.sum(looked);
+  waiting_edges = warp.sum(waiting_edges);
+  waiting_pages = warp.sum(waiting_pages);
+  waiting_vertices = warp.sum(waiting_vertices);
+  if (!warp.leads()) return;
+  warp.stats.edges += looked;
+  if (waiting_edges == 0) return;
+  add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
+  add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+  add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, waiting_vertices);
+}
+
+// Bottom-up over the edges beyond the heads, of vertices that are still unvisited: all segments in address order, so that
+// all vertices that want a page share it, and a segment that nobody wants is never touched.
+template <class Edges>
+GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges) {
+  u32* levels = pointer<u32>(args.levels);
+  const GraphView& graph = args.incoming;
+  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const FrontierSearch search = search_of_step(args, view);
+  const u64 num_heads = u64(1) << graph.heads_shift;
+  u64 looked = 0;
+  WorkItems work{graph.num_segments, 1};
+  u64 s, last;
+  while (work.take(warp, view, s, last)) {
+    const u64 segment_begin = s << graph.segment_shift;
+    const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
+    EdgeRun segment{nullptr, nullptr};
+    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
+         first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
+      const u64 v = first + warp.lane;
+      u64 begin = 0, length = 0;
+      if (v < graph.num_vertices && row_offsets[v] < segment_end) {
+        const u64 end = smaller(row_offsets[v + 1], segment_end);
+        begin = row_offsets[v] + num_heads;
+        if (begin < segment_begin) begin = segment_begin;
+        if (begin < end && load_relaxed(&levels[v]) == kUnreached) length = end - begin;
+      }
+      if (!warp.any(length != 0)) continue;
+      if (segment.columns == nullptr) {
+        segment = edges.acquire(warp, segment_begin, 1);
+        if (segment.columns == nullptr) return;
+      }
+      const bool is_long = kShortRow != 0 && length > kShortRow;
+      bool found = !is_long && search.among(segment.columns + (begin - segment_begin), begin, length, looked);
+      for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
+        const u32 lane = lowest_bit(lanes);
+        const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
+        const bool has = search.among(warp, segment.columns + (row_begin - segment_begin), row_begin, row_length, looked);
+        if (warp.lane == lane) found = has;
+      }
+      // The warps of a row's other segments may have found it, too.
+      found = found && compare_exchange_relaxed(&levels[v], kUnreached, search.level + 1) == kUnreached;
+      push(warp, found, u32(v));
+      make_room(warp, view);
+    }
+    if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
+  }
+  looked = warp.sum(looked);
+  if (warp.leads()) warp.stats.edges += looked;
+}
+
+// The same where few vertices wait: a lane a row. Of a page that is resident it reads the row's part there; the rest, or all,
+// it reads from host memory, a line or two, and no page is fetched for them.
+GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& view) {
+  constexpr u64 kLineBytes = 128;
+  u32* levels = pointer<u32>(args.levels);
+  const GraphView& graph = args.incoming;
+  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const PagedEdges<UnitWeight> edges(args.traversal, graph, kScanLines);
+  const u32* host = pointer<const u32>(graph.columns.address);
+  const FrontierSearch search = search_of_step(args, view);
+  const u64 num_heads = u64(1) << graph.heads_shift;
+  u64 looked = 0, hits = 0, bytes = 0;
+  for_each_vertex(warp, view, [&](u32 v, bool exists) {
+    bool found = false;
+    if (exists && load_relaxed(&levels[v]) == kUnreached) {
+      u64 begin = row_offsets[v] + num_heads;
+      const u64 end = row_offsets[v + 1];
+      const EdgeRun run = begin < end ? edges.try_acquire(begin) : EdgeRun{nullptr, nullptr};
+      if (run.columns != nullptr) {
+        const u64 page_end = smaller(((begin >> graph.page_edges_shift) + 1) << graph.page_edges_shift, end);
+        found = search.among(run.columns, begin, page_end - begin, looked);
+        edges.release_lane(begin);
+        ++hits;
+        begin = page_end;
+      }
+      if (!found && begin < end) {
+        const u64 before = looked;
+        found = search.among(host + begin, begin, end - begin, looked);
+        const u64 last = begin + (looked - before) - 1;
+        bytes += (last * sizeof(u32) / kLineBytes - begin * sizeof(u32) / kLineBytes + 1) * kLineBytes;
+      }
+      if (found) store_relaxed(&levels[v], search.level + 1);
+    }
+    push(warp, found, v);
+    make_room(warp, view);
+  });
+  looked = warp.sum(looked);
+  hits = warp.sum(hits);
+  bytes = warp.sum(bytes);
+  if (!warp.leads()) return;
+  warp.stats.edges += looked;
+  warp.stats.hits += hits;
+  warp.stats.bytes_in += bytes;
+}
+
+// What a step costs, in edges: those it looks at, and the bytes it is to fetch, two an edge, which a link moves about as
+// fast as a GPU visits edges.
+constexpr u64 kBytesOfAnEdge = 2;
+
+// Bytes that reading so many pages is to fetch: pages that are resident are free.
+GPUVM_DEVICE u64 bytes_to_fetch(const BfsArgs& args, const Step& step, u64 pages) {
+  const f32 resident = f32(smaller(step.fetched_pages, args.num_frames));
+  const f32 absent_share = args.num_pages == 0 ? 0.0f : 1.0f - resident / f32(args.num_pages);
+  return u64(f32(pages) * absent_share) * args.fetch_bytes;
+}
+
+// All edges of the frontier: a chunk touches a page, and all touch no more than there are.
+GPUVM_DEVICE u64 cost_of_push(const BfsArgs& args, const Step& step) {
+  const GraphView& graph = args.traversal.graph;
+  const u64 pages = smaller(step.num_vertices + step.num_continuations,
+                            (graph.num_edges >> graph.page_edges_shift) + 1);
+  return step.frontier_edges + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
+}
+
+// The heads of all vertices that are unvisited; and every vertex is asked whether it is.
+GPUVM_DEVICE u64 cost_of_heads(const BfsArgs& args, const Step& step) {
+  const GraphView& graph = args.incoming;
+  const u64 unvisited = smaller(graph.num_head_vertices, args.num_reachable - 1 - step.total_discovered);
+  const u64 bytes = args.fetch_bytes == 0 || step.heads_resident ? 0 : graph.heads.size_bytes;
+  return (unvisited << graph.heads_shift) + graph.num_head_vertices / 8 + bytes / kBytesOfAnEdge;
+}
+
+// The rows of all vertices that wait; on average half a row is read until a neighbour in the frontier ends it.
+GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
+  const u64 pages = load_relaxed(&counters->totals[kStatWaitingPages].value);
+  return edges / 2 + args.incoming.num_head_vertices / 4 + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
+}
+
+// The same rows by lines, at most two for most: a line from a random place takes the link as long as 1.2 KB of pages do.
+GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  constexpr u64 kLineCost = 1240;
+  const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
+  const u64 lines = 3 * load_relaxed(&counters->totals[kStatWaitingVertices].value) / 2;
+  const u64 bytes = bytes_to_fetch(args, step, lines) / args.fetch_bytes * kLineCost;
+  return edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
+}
+
+// How the rest of a level is found, once the heads are read.
+GPUVM_DEVICE u64 scan_of_rest(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  const u64 tails = cost_of_tails(args, step, counters);
+  if (args.incoming.paged && args.host_is_mapped) {
+    const u64 lines = cost_of_lines(args, step, counters);
+    if (lines < tails && (args.always_pulls || lines < cost_of_push(args, step))) return kScanLines;
+  }
+  return args.always_pulls || tails < cost_of_push(args, step) ? kScanTails : scan_of_frontier(args.traversal, step);
+}
+
+// Whether there is a step after `done`; `next` is the one that pushes the next level, or becomes another.
+GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& done, const StepCounters* counters) {
+  next.last_discovery = next.total_discovered == done.total_discovered ? done.last_discovery : done.level + 1;
+  if (done.scan == kScanHeads) next.heads_resident = args.heads_stay;
+  if (1 + next.total_discovered >= args.num_reachable) return false;
+  if (done.scan == kScanHeads && load_relaxed(&counters->totals[kStatWaitingEdges].value) != 0) {
+    // The level goes on: the same frontier, and what was found is kept.
+    Step rest = done;
+    rest.number = next.number;
+    rest.total_discovered = next.total_discovered;
+    rest.last_discovery = next.last_discovery;
+    rest.fetched_pages = next.fetched_pages;
+    rest.heads_resident = next.heads_resident;
+    rest.carried_frontier = next.frontier;
+    rest.carried_edges = next.frontier_edges;
+    rest.carried_vertices = next.num_vertices;
+    rest.carried_continuations = next.num_continuations;
+    rest.scan = scan_of_rest(args, rest, counters);
+    next = rest;
+    return true;
+  }
+  next.level = done.level + 1;
+  // The target's level may be changing while this is asked, but then to a larger one than the next step's.
+  if (next.frontier_edges == 0 || next.level >= args.depth_limit ||
+      (args.target != kUnreached && load_relaxed(&pointer<const u32>(args.levels)[args.target]) <= next.level))
+    return false;
+  // Heads are tried as soon as a push costs more. They may settle little; but those that stay are wanted sooner or later.
+  if (args.incoming.num_head_vertices != 0 &&
+      (args.always_pulls || cost_of_heads(args, next) < cost_of_push(args, next)))
+    next.scan = kScanHeads;
+  return true;
+}
 
 GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
   u32* levels = pointer<u32>(args.levels);
   run_steps(
       warp, args.traversal,
       [&](Warp& warp, const StepView& view) {
-        traverse<UnitWeight>(warp, args.traversal, view,
-                             BfsVisitor{levels, pointer<u32>(args.parents), u32(view.step.number),
-                                        view.step.by_one_block != 0});
+        switch (view.step.scan) {
+          case kScanHeads: pull_heads(warp, args, view); break;
+          case kScanLines: pull_lines(warp, args, view); break;
+          case kScanTails:
+            if (args.incoming.paged)
+              pull_tails(warp, args, view, PagedEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
+            else
+              pull_tails(warp, args, view, PlainEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
+            break;
+          default:
+            traverse<UnitWeight>(warp, args.traversal, view,
+                                 BfsVisitor{levels, pointer<u32>(args.parents),
+                                            pointer<const u32>(args.original_ids), u32(view.step.level),
+                                            view.step.by_one_block != 0});
+        }
       },
-      [&](const Step& next, const Step&, const StepCounters*) {
-        // The target's level may be changing while this is asked, but then to a larger one than the next step's.
-        return next.frontier_edges != 0 && next.number < args.depth_limit &&
-               1 + next.total_discovered < args.num_reachable &&
-               (args.target == kUnreached || load_relaxed(&levels[args.target]) > next.number);
+      [&](Step& next, const Step& done, const StepCounters* counters) {
+        return next_bfs_step(args, next, done, counters);
       });
 }
 

@@ -5,6 +5,7 @@
 #include "layout_asserts.cuh"
 #include "page_rank.cuh"
 #include "pull.cuh"
+#include "queue_engine.cuh"
 #include "sssp.cuh"
 
 #if GPUVM_LANES == 32
@@ -43,6 +44,7 @@ GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
 GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
 GPUVM_KERNEL(page_rank, PageRankArgs, gpuvm::page_rank(w, a))
 GPUVM_KERNEL(pull_pages, PullArgs, gpuvm::pull_pages(w, a))
+GPUVM_KERNEL(serve_queues, ServeQueuesArgs, gpuvm::serve_queues(w, a))
 GPUVM_KERNEL(sssp, SsspArgs,
              with_weights_of(a.traversal.graph.weight_type, [&](auto type) { gpuvm::sssp<decltype(type)>(w, a); }))
 GPUVM_KERNEL(sssp_parents, SsspParentsArgs,

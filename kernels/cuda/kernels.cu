@@ -4,6 +4,9 @@
 #include "page_rank.cuh"
 #include "pull.cuh"
 #include "sssp.cuh"
+#ifdef GPUVM_MODULE_QUEUES
+#include "queue_engine.cuh"
+#endif
 
 namespace {
 
@@ -40,6 +43,8 @@ GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_compo
 GPUVM_KERNEL(page_rank, gpuvm::PageRankArgs, gpuvm::page_rank(warp, args))
 #elif defined(GPUVM_MODULE_PULL)
 GPUVM_KERNEL(pull_pages, gpuvm::PullArgs, gpuvm::pull_pages(warp, args))
+#elif defined(GPUVM_MODULE_QUEUES)
+GPUVM_KERNEL(serve_queues, gpuvm::ServeQueuesArgs, gpuvm::serve_queues(warp, args))
 #elif defined(GPUVM_MODULE_SSSP_UNIT)
 GPUVM_WEIGHTED_KERNELS(unit, UnitWeight)
 #elif defined(GPUVM_MODULE_SSSP_HASH)

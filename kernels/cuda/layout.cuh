@@ -50,7 +50,7 @@ constexpr u64 kPageFrameMask = 0xFFFFFFFF;
 
 constexpr u64 kPageTableEvicts = 1;
 constexpr u64 kPageTableQueues = 2;
-constexpr u64 kMaxRegions = 4;
+constexpr u64 kMaxRegions = 12;
 constexpr u64 kEvictionFifo = 0;
 constexpr u64 kEvictionClock = 1;
 constexpr u64 kNoPage = ~u64(0);
@@ -83,8 +83,17 @@ constexpr u64 kScanRows = 0;
 constexpr u64 kScanChunks = 1;
 constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
+constexpr u64 kScanHeads = 4;
+constexpr u64 kScanTails = 5;
+constexpr u64 kScanLines = 6;
 
 constexpr u64 kRankShift = 62;
+
+constexpr u64 kPhaseRelax = 0;
+constexpr u64 kPhaseBucket = 1;
+constexpr u64 kPhaseMeasure = 2;
+constexpr u64 kPhaseHeavy = 3;
+constexpr u64 kSsspBins = 64;
 
 constexpr u64 kStatDiscovered = 0;
 constexpr u64 kStatNextEdges = 1;
@@ -94,6 +103,9 @@ constexpr u64 kStatFaults = 4;
 constexpr u64 kStatCoalesced = 5;
 constexpr u64 kStatEvictions = 6;
 constexpr u64 kStatBytesIn = 7;
+constexpr u64 kStatWaitingEdges = 8;
+constexpr u64 kStatWaitingPages = 9;
+constexpr u64 kStatWaitingVertices = 10;
 
 struct ErrorSlot {
   u32 code;
@@ -115,7 +127,8 @@ struct FramePoolView {
   u32 num_frames;
   u32 num_pinned;
   u32 policy;
-  u32 reserved;
+  u32 num_kept;
+  u64 first_kept_page;
 };
 
 struct FrameRing {
@@ -159,6 +172,10 @@ struct GraphView {
   u32 paged;
   ArrayView columns;
   ArrayView weights;
+  ArrayView heads;
+  u64 num_head_vertices;
+  u32 heads_shift;
+  u32 narrow_offsets;
   PageTableView page_table;
   FramePoolView frame_pool;
 };
@@ -200,7 +217,7 @@ struct RemoteRegion {
 struct NicView {
   u32 local_key;
   u32 lost;
-  u32 remote_keys[4];
+  u32 remote_keys[12];
 };
 
 struct QueueSet {
@@ -208,11 +225,38 @@ struct QueueSet {
   u64 nics;
   u64 frames;
   u64 frames_bytes;
-  RemoteRegion regions[4];
+  RemoteRegion regions[12];
   u32 num_regions;
   u32 num_nics;
   u32 pairs_per_nic;
   u32 fault_batch;
+};
+
+struct PairProgress {
+  u64 taken;
+  u64 completed;
+};
+
+struct LatencyBuckets {
+  u64 counts[32];
+};
+
+struct NicState {
+  SharedCounter link_free_ns;
+  SharedCounter requests;
+  SharedCounter bytes;
+  SharedCounter taken;
+  SharedCounter depth_sum;
+  LatencyBuckets latencies[32];
+};
+
+struct ServeQueuesArgs {
+  u64 queues;
+  u64 states;
+  u64 progress;
+  u64 stop;
+  u64 latency_ns;
+  u64 ns_per_mib;
 };
 
 struct StepCounters {
@@ -220,8 +264,9 @@ struct StepCounters {
   SharedCounter next_vertices;
   SharedCounter next_continuations;
   SharedCounter complement_of_minimum;
+  SharedCounter maximum;
   SharedCounter sums[2];
-  SharedCounter totals[8];
+  SharedCounter totals[11];
 };
 
 struct Step {
@@ -233,8 +278,26 @@ struct Step {
   u64 num_continuations;
   u64 threshold;
   u64 threshold_before;
+  u64 phase;
+  u64 band;
+  u64 window_begin;
+  u64 window_end;
+  u64 wide;
+  u64 window_edges;
+  u64 passed[3];
+  u64 push_below;
+  u64 pull_above;
+  u64 cutoff;
   u64 total_discovered;
   u64 last_discovery;
+  u64 level;
+  u64 queue;
+  u64 carried_vertices;
+  u64 carried_continuations;
+  u64 carried_frontier;
+  u64 carried_edges;
+  u64 fetched_pages;
+  u64 heads_resident;
   u64 by_one_block;
   u64 finished;
 };
@@ -274,9 +337,17 @@ struct BfsArgs {
   TraversalView traversal;
   u64 levels;
   u64 parents;
+  u64 original_ids;
   u64 num_reachable;
   u32 depth_limit;
   u32 target;
+  GraphView incoming;
+  u64 always_pulls;
+  u64 host_is_mapped;
+  u64 fetch_bytes;
+  u64 num_pages;
+  u64 num_frames;
+  u64 heads_stay;
 };
 
 struct SsspArgs {
@@ -286,6 +357,15 @@ struct SsspArgs {
   u64 bound;
   u64 limit;
   u64 delta;
+  u64 bands;
+  u64 num_bands;
+  u64 floors[3];
+  u64 window;
+  u64 wide_edges;
+  u64 histograms;
+  u64 bins_per_distance;
+  u64 sample_mask;
+  u64 symmetric;
 };
 
 struct SsspParentsArgs {
@@ -293,7 +373,9 @@ struct SsspParentsArgs {
   u64 distances;
   u64 parents;
   u32 source;
-  u32 reserved;
+  u32 num_bands;
+  u64 bands;
+  u64 original_ids;
 };
 
 struct ComponentsArgs {

@@ -9,41 +9,48 @@ GPUVM_NAMESPACE_BEGIN
 // Weights: how many bytes are stored an edge, what an edge weighs, and how a distance goes on over it. A distance is a
 // u64: an integer, or the bits of a double that is not negative, which order like the doubles themselves.
 
-// Of distances; stops at the largest number.
-GPUVM_DEVICE u64 sum_of_integers(u64 a, u64 b) { return a + b < a ? ~u64(0) : a + b; }
-
-struct UnitWeight {
-  static constexpr u32 kBytes = 0;
-  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
+struct IntegerDistance {
+  // Stops at the largest number.
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return a + b < a ? ~u64(0) : a + b; }
+  // About.
+  GPUVM_DEVICE static f64 to_real(u64 distance) { return f64(distance); }
+  GPUVM_DEVICE static u64 from_real(f64 real) { return real < 1.8e19 ? u64(real) : ~u64(0); }
 };
 
-struct HashWeight {
+struct RealDistance {
+  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return bits_of(double_of(a) + double_of(b)); }
+  GPUVM_DEVICE static f64 to_real(u64 distance) { return double_of(distance); }
+  GPUVM_DEVICE static u64 from_real(f64 real) { return bits_of(real); }
+};
+
+struct UnitWeight : IntegerDistance {
+  static constexpr u32 kBytes = 0;
+  GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32, u32) { return distance + 1; }
+};
+
+struct HashWeight : IntegerDistance {
   static constexpr u32 kBytes = 0;
   GPUVM_DEVICE static u64 extend(u64 distance, const u8*, u64, u32 u, u32 v) {
     const u32 low = u < v ? u : v, high = u < v ? v : u;
     const u32 mixed = low * 0x9E3779B1u + high * 0x85EBCA77u;
     return distance + 1 + (mixed ^ mixed >> 15) % 255;
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
-struct IntegerWeight {
+struct IntegerWeight : IntegerDistance {
   static constexpr u32 kBytes = sizeof(T);
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return distance + reinterpret_cast<const T*>(weights)[i];
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return sum_of_integers(a, b); }
 };
 
 template <class T>
-struct RealWeight {
+struct RealWeight : RealDistance {
   static constexpr u32 kBytes = sizeof(T);
   GPUVM_DEVICE static u64 extend(u64 distance, const u8* weights, u64 i, u32, u32) {
     return bits_of(double_of(distance) + f64(reinterpret_cast<const T*>(weights)[i]));
   }
-  GPUVM_DEVICE static u64 sum(u64 a, u64 b) { return bits_of(double_of(a) + double_of(b)); }
 };
 
 // Edges of one page, from the first that was asked for.
@@ -64,9 +71,8 @@ struct PlainEdges {
   const u32* columns;
   const u8* weights;
 
-  GPUVM_DEVICE PlainEdges(const TraversalView& view, u64)
-      : columns(pointer<const u32>(view.graph.columns.address)),
-        weights(pointer<const u8>(view.graph.weights.address)) {}
+  GPUVM_DEVICE PlainEdges(const TraversalView&, const GraphView& graph, u64)
+      : columns(pointer<const u32>(graph.columns.address)), weights(pointer<const u8>(graph.weights.address)) {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE EdgeRun acquire(Warp&, u64 first, u32) const { return run_from<Weight>({columns, weights}, first); }
@@ -87,11 +93,11 @@ struct PagedEdges {
   Paging paging;
 
   // For a step that scans in the way of `scan`.
-  GPUVM_DEVICE PagedEdges(const TraversalView& view, u64 scan)
-      : columns(view.graph.columns),
-        weights(view.graph.weights),
-        paging{view.graph.page_table, view.graph.frame_pool, view.error, view.stuck_after_ns,
-               scan == kScanChunks ? 0 : view.graph.frame_pool.num_pinned} {}
+  GPUVM_DEVICE PagedEdges(const TraversalView& view, const GraphView& graph, u64 scan)
+      : columns(graph.columns),
+        weights(graph.weights),
+        paging{graph.page_table, graph.frame_pool, view.error, view.stuck_after_ns,
+               scan == kScanChunks ? 0 : graph.frame_pool.num_pinned} {}
 
   GPUVM_DEVICE static EdgeRun at(const EdgeRun& run, u64 i) { return run_from<Weight>(run, i); }
   GPUVM_DEVICE u64 page_of(const ArrayView& array, u64 at) const {
@@ -142,6 +148,49 @@ struct PagedEdges {
     remove_references(paging.table, page_of(columns, first * sizeof(u32)), 1);
     if constexpr (Weight::kBytes != 0) remove_references(paging.table, page_of(weights, first * Weight::kBytes), 1);
   }
+};
+
+// The heads of vertices: a copy of the first `1 << shift` neighbours of each row, kNoVertex where the row has fewer.
+// Rows of a vertex number of a power of two follow each other in address order, and none lies in two pages.
+struct PlainHeads {
+  const u32* heads;
+  u32 shift;
+
+  GPUVM_DEVICE PlainHeads(const TraversalView&, const GraphView& graph)
+      : heads(pointer<const u32>(graph.heads.address)), shift(graph.heads_shift) {}
+
+  // Binary logarithm of the vertices that come under one reference.
+  GPUVM_DEVICE u32 run_shift() const { return 10; }
+  // The heads of the vertices from `first` on, a multiple of that many; null if the run was stopped.
+  GPUVM_DEVICE const u32* acquire(Warp&, u64 first) const { return heads + (first << shift); }
+  GPUVM_DEVICE void release(Warp&, u64) const {}
+};
+
+// The same, read through pages: one reference at a time.
+struct PagedHeads {
+  ArrayView heads;
+  Paging paging;
+  u32 shift;
+
+  GPUVM_DEVICE PagedHeads(const TraversalView& view, const GraphView& graph)
+      : heads(graph.heads),
+        paging{graph.page_table, graph.frame_pool, view.error, view.stuck_after_ns, graph.frame_pool.num_pinned},
+        shift(graph.heads_shift) {}
+
+  GPUVM_DEVICE u32 run_shift() const {
+    const u32 page = paging.table.page_shift - 2 - shift;
+    return page < 10 ? page : 10;
+  }
+  GPUVM_DEVICE u64 page_of(u64 first) const {
+    return heads.first_page + (first << (2 + shift) >> paging.table.page_shift);
+  }
+  GPUVM_DEVICE const u32* acquire(Warp& warp, u64 first) const {
+    const u8* frame = acquire_page(warp, paging, heads, page_of(first), 1);
+    if (frame == nullptr) return nullptr;
+    const u64 in_page = (first << (2 + shift)) & ((u64(1) << paging.table.page_shift) - 1);
+    return reinterpret_cast<const u32*>(frame + in_page);
+  }
+  GPUVM_DEVICE void release(Warp& warp, u64 first) const { release_page(warp, paging, page_of(first), 1); }
 };
 
 GPUVM_NAMESPACE_END

@@ -148,6 +148,11 @@ GPUVM_DEVICE u32 load_relaxed_system(const u32* p) {
   asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
   return value;
 }
+GPUVM_DEVICE u64 load_relaxed_system(const u64* p) {
+  u64 value;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
 GPUVM_DEVICE u32 load_acquire_system(const u32* p) {
   u32 value;
   asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
@@ -161,10 +166,12 @@ GPUVM_DEVICE void store_release_system(u64* p, u64 value) {
 }
 
 GPUVM_DEVICE u32 swap_bytes(u32 value) { return __byte_perm(value, 0, 0x0123); }
+GPUVM_DEVICE u64 swap_bytes(u64 value) { return u64(swap_bytes(u32(value))) << 32 | swap_bytes(u32(value >> 32)); }
 GPUVM_DEVICE u64 bits_of(f64 value) { return u64(__double_as_longlong(value)); }
 GPUVM_DEVICE f64 double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return __popc(bits); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return __ffs(bits) - 1; }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - __clz(bits); }
 
 #else  // the CPU device
 
@@ -227,11 +234,13 @@ GPUVM_DEVICE u64 multiply_high(u64 a, u64 b) { return u64((unsigned __int128)(a)
 
 GPUVM_DEVICE void store_release(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE u32 load_relaxed_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+GPUVM_DEVICE u64 load_relaxed_system(const u64* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u32 load_acquire_system(const u32* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 GPUVM_DEVICE void store_release_system(u32* p, u32 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 GPUVM_DEVICE void store_release_system(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELEASE); }
 
 GPUVM_DEVICE u32 swap_bytes(u32 value) { return __builtin_bswap32(value); }
+GPUVM_DEVICE u64 swap_bytes(u64 value) { return __builtin_bswap64(value); }
 GPUVM_DEVICE u64 bits_of(f64 value) {
   u64 bits;
   __builtin_memcpy(&bits, &value, sizeof bits);
@@ -244,6 +253,7 @@ GPUVM_DEVICE f64 double_of(u64 bits) {
 }
 GPUVM_DEVICE u32 count_bits(u32 bits) { return u32(__builtin_popcount(bits)); }
 GPUVM_DEVICE u32 lowest_bit(u32 bits) { return u32(__builtin_ctz(bits)); }
+GPUVM_DEVICE u32 highest_bit(u32 bits) { return 31 - u32(__builtin_clz(bits)); }
 
 #endif
 

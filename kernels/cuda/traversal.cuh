@@ -5,7 +5,8 @@
 //   u64 look(u, v)                         what a visit needs of v: read for several edges before the first is visited
 //   bool visit(u, state, v, seen, run, i)  edge number i of the run leads from u to v; true if v enters the next
 //                                          frontier. `state` is what begin(u) gave, or an earlier visit of the lane
-//                                          left, and `seen` what look(u, v) gave: others may have changed it since
+//                                          left, and `seen` what look(u, v) gave: others may have changed it since;
+//                                          a visit that takes `v` by reference may name another vertex in its place
 //
 // A chunk is the part of one row inside one segment; kSegment edges from a multiple of kSegment on. The first chunk of
 // a row is named by its vertex, each further one by the segment it opens (engine/src/graph/balanced_csr.rs).
@@ -27,6 +28,19 @@ constexpr u32 kNoVertex = ~u32(0);
 // warps: its warps meet at a barrier of the multiprocessor, all blocks by way of the second-level cache.
 constexpr u64 kEdgesOfOneBlock = kLanes == 1 ? 512 : 4 * kLanes * kBlockWarps;
 
+// Where rows begin: u64, or u32 where that is enough and memory is short.
+struct RowOffsets {
+  u64 address = 0;
+  bool narrow = false;
+
+  RowOffsets() = default;
+  GPUVM_DEVICE explicit RowOffsets(const GraphView& graph)
+      : address(graph.row_offsets), narrow(graph.narrow_offsets != 0) {}
+  GPUVM_DEVICE u64 operator[](u64 u) const {
+    return narrow ? pointer<const u32>(address)[u] : pointer<const u64>(address)[u];
+  }
+};
+
 // One step as its scan sees it.
 struct StepView {
   const GraphView& graph;
@@ -35,6 +49,8 @@ struct StepView {
   FrontierView current;
   FrontierView next;
   u64 error;
+  // Those of the edges that the next frontier is queued for, if they are not those of `graph`.
+  RowOffsets queue_row_offsets = {};
 };
 
 // Work items 0 .. num_items, handed out `batch` at a time. Every warp has its first batch without asking, so that a
@@ -69,6 +85,44 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
     for (; first < last; first += kLanes) body(u32(first + warp.lane), first + warp.lane < last);
 }
 
+// Calls `body(v, wanted, heads)` for the vertices that have heads and that `wants(v)`, in the order of their addresses, a
+// lane each; `wanted` is false for a lane that has none while others do, and `heads` are the `1 << heads_shift` of v.
+// All lanes call `body` together. It may push, and must make room, and waits for no page. A page of heads that nobody
+// wants is not touched.
+template <class Heads, class Wants, class Body>
+GPUVM_DEVICE void scan_heads(Warp& warp, const StepView& view, const GraphView& graph, const Heads& heads, Wants wants,
+                             Body body) {
+  const u32 shift = heads.run_shift();
+  const u64 num_vertices = graph.num_head_vertices;
+  WorkItems work{(num_vertices + (u64(1) << shift) - 1) >> shift, 1};
+  u64 item, last;
+  while (work.take(warp, view, item, last)) {
+    const u64 begin = item << shift, end = smaller((item + 1) << shift, num_vertices);
+    const u32* run = nullptr;
+    for (u64 first = begin; first < end; first += kLanes) {
+      const u64 v = first + warp.lane;
+      const bool wanted = v < end && wants(u32(v));
+      if (!warp.any(wanted)) continue;
+      if (run == nullptr) {
+        run = heads.acquire(warp, begin);
+        if (run == nullptr) return;
+      }
+      body(u32(v), wanted, run + ((v - begin) << graph.heads_shift));
+    }
+    if (run != nullptr) heads.release(warp, begin);
+  }
+}
+
+// The same, however the arrays of `graph` are reached: `view.graph`, or that of the edges into each vertex.
+template <class Wants, class Body>
+GPUVM_DEVICE void for_each_heads(Warp& warp, const TraversalView& view, const GraphView& graph, const StepView& step,
+                                 Wants wants, Body body) {
+  if (graph.paged)
+    scan_heads(warp, step, graph, PagedHeads(view, graph), wants, body);
+  else
+    scan_heads(warp, step, graph, PlainHeads(view, graph), wants, body);
+}
+
 // Adds the numbers of all lanes to sum number `i` of the step.
 GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number) {
   number = warp.sum(number);
@@ -80,7 +134,7 @@ GPUVM_DEVICE void add_to_sum(Warp& warp, const StepView& view, u32 i, u64 number
 // which `slot` says where in the queue they go: that spares it the way over the queue and the row offsets, two of the
 // five accesses one after the other that a small step is made of.
 GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view, u64 slot) {
-  const u64* row_offsets = pointer<const u64>(view.graph.row_offsets);
+  const RowOffsets row_offsets = view.queue_row_offsets.address != 0 ? view.queue_row_offsets : RowOffsets(view.graph);
   const u32* pushed = warp.block->pushed[warp.block_warp];
   if (warp.num_pushed == 0) return;
   const u32 shift = view.graph.segment_shift;
@@ -94,7 +148,8 @@ GPUVM_DEVICE_LOOP void count_pushed(Warp& warp, const StepView& view, u64 slot) 
     if (view.next.continuations == 0 || begin == end) continue;
     const u64 first_segment = begin >> shift, last_segment = (end - 1) >> shift;
     if (first_segment == last_segment) continue;
-    u64 at = add_relaxed(&view.counters->next_continuations.value, last_segment - first_segment);
+    u64 at = view.step.carried_continuations +
+             add_relaxed(&view.counters->next_continuations.value, last_segment - first_segment);
     for (u64 s = first_segment + 1; s <= last_segment; ++s) pointer<u32>(view.next.continuations)[at++] = u32(s);
   }
   num_edges = warp.sum(num_edges);
@@ -122,7 +177,8 @@ GPUVM_DEVICE void push(Warp& warp, bool found, u32 v) {
 GPUVM_DEVICE void make_room(Warp& warp, const StepView& view) {
   if (warp.num_pushed <= kPushBuffer - kEdgesInFlight * kLanes) return;
   u64 slot = 0;
-  if (warp.leads()) slot = add_relaxed(&view.counters->next_vertices.value, warp.num_pushed);
+  if (warp.leads())
+    slot = view.step.carried_vertices + add_relaxed(&view.counters->next_vertices.value, warp.num_pushed);
   warp.sync();  // orders the pushes of all lanes before the reads
   if (view.step.by_one_block) slot = warp.broadcast(slot);
   count_pushed(warp, view, slot);
@@ -237,7 +293,7 @@ GPUVM_DEVICE Chunk queued_chunk(const Warp& warp, const StepView& view, u64 item
     return {listed.u, listed.begin, listed.length, {nullptr, nullptr}};
   }
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   Chunk chunk{};
   if (item < view.step.num_vertices) {
     chunk.u = pointer<const u32>(view.current.vertices)[item];
@@ -319,7 +375,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_segments, 1};
   u64 s, last;
   while (work.take(warp, view, s, last)) {
@@ -354,7 +410,7 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_rows(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
+  const RowOffsets row_offsets(graph);
   WorkItems work{graph.num_vertices, 256};
   u64 first, last;
   while (work.take(warp, view, first, last)) {
@@ -419,7 +475,7 @@ GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
 
 template <class Edges, class Visitor>
 GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  const Edges edges(view, step.step.scan);
+  const Edges edges(view, step.graph, step.step.scan);
   switch (step.step.scan) {
     case kScanRows: scan_rows(warp, step, edges, visitor); break;
     case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
@@ -430,10 +486,18 @@ GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& st
 // Visits the edges of one step.
 template <class Weight, class Visitor>
 GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  if (view.graph.paged)
+  if (step.graph.paged)
     scan<PagedEdges<Weight>>(warp, view, step, visitor);
   else
     scan<PlainEdges<Weight>>(warp, view, step, visitor);
+}
+
+// How a step finds the edges of a frontier. A large one needs most pages anyway: in address order each is fetched once, in
+// the queue's order again and again, as soon as frames are short.
+GPUVM_DEVICE u64 scan_of_frontier(const TraversalView& view, const Step& step) {
+  const bool sparse =
+      step.frontier_edges < view.dense_edges && step.num_vertices + step.num_continuations < view.dense_items;
+  return view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
 }
 
 // The step after `done`, as its counters say: every block works it out by itself, from numbers that no longer change.
@@ -442,24 +506,28 @@ GPUVM_DEVICE Step next_step(const TraversalView& view, const Step& done, const S
   Step next = done;
   next.number = done.number + 1;
   // All loads before the first use: everyone waits for this.
-  next.frontier = load_relaxed(&counters->totals[kStatDiscovered].value);
+  const u64 discovered = load_relaxed(&counters->totals[kStatDiscovered].value);
   next.frontier_edges = load_relaxed(&counters->totals[kStatNextEdges].value);
   next.num_vertices = load_relaxed(&counters->next_vertices.value);
   next.num_continuations = load_relaxed(&counters->next_continuations.value);
   const u64 faults = load_relaxed(&counters->totals[kStatFaults].value);
   // Whether the run was stopped is far away for a block alone: it looks now and then.
   const bool stopped = (!done.by_one_block || next.number % 16 == 0) && is_stopped(view.error);
-  next.total_discovered = done.total_discovered + next.frontier;
-  if (next.frontier != 0) next.last_discovery = next.number;
-  // A large frontier needs most pages anyway: in address order each is fetched once, in the queue's order again and
-  // again, as soon as frames are short.
-  const u64 num_items = next.num_vertices + next.num_continuations;
-  const bool sparse = next.frontier_edges < view.dense_edges && num_items < view.dense_items;
-  next.scan = view.dense_scan == kScanSegments && sparse ? kScanChunks : view.dense_scan;
+  next.total_discovered = done.total_discovered + discovered;
+  if (discovered != 0) next.last_discovery = next.number;
+  next.frontier = done.carried_frontier + discovered;
+  next.frontier_edges += done.carried_edges;
+  next.num_vertices += done.carried_vertices;
+  next.num_continuations += done.carried_continuations;
+  next.carried_frontier = next.carried_edges = next.carried_vertices = next.carried_continuations = 0;
+  next.fetched_pages = done.fetched_pages + faults;
+  next.queue = done.queue ^ 1;
+  next.scan = scan_of_frontier(view, next);
   next.finished = stopped || !goes_on(next, done, counters);
-  // Only then is it certain how the next step scans.
-  next.by_one_block = next.scan == kScanChunks && next.frontier_edges <= kEdgesOfOneBlock &&
-                      num_items <= kEdgesOfOneBlock && faults <= kBlockWarps;
+  // Only then is it certain how the next step scans. A block alone lists the chunks of what it found; what an earlier step
+  // of its level has found is not listed.
+  next.by_one_block = next.scan == kScanChunks && next.carried_vertices == 0 && next.frontier_edges <= kEdgesOfOneBlock &&
+                      next.num_vertices + next.num_continuations <= kEdgesOfOneBlock && faults <= kBlockWarps;
   return next;
 }
 
@@ -494,8 +562,9 @@ GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->next_vertices.value, 0);
   store_relaxed(&counters->next_continuations.value, 0);
   store_relaxed(&counters->complement_of_minimum.value, 0);
+  store_relaxed(&counters->maximum.value, 0);
   for (SharedCounter& sum : counters->sums) store_relaxed(&sum.value, 0);
-  for (u32 i = 0; i < kNumStats; ++i) store_relaxed(&counters->totals[i].value, 0);
+  for (SharedCounter& total : counters->totals) store_relaxed(&total.value, 0);
 }
 
 GPUVM_DEVICE void set_all_to_zero(StepCounters (&counters)[3]) {
@@ -520,7 +589,7 @@ GPUVM_DEVICE void end_step(Warp& warp, const StepView& step) {
   if (alone)
     slot = load_relaxed(&step.counters->next_vertices.value);
   else if (leads && all != 0)
-    slot = add_relaxed(&step.counters->next_vertices.value, all);
+    slot = step.step.carried_vertices + add_relaxed(&step.counters->next_vertices.value, all);
   count_pushed(warp, step, slot + before);
   note_stats(warp);
   if (leads) block->slot = slot;
@@ -580,8 +649,8 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
         const StepView step{view.graph,
                             block->step,
                             &counters[number % 3],
-                            view.frontiers[number % 2],
-                            view.frontiers[(number + 1) % 2],
+                            view.frontiers[block->step.queue],
+                            view.frontiers[block->step.queue ^ 1],
                             view.error};
         if (records) set_to_zero(&counters[(number + 1) % 3]);
         Warp acting = alone ? warp.in_its_block() : warp;

@@ -3,9 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, ComponentsArgs, LoopState, NicView, PageRankArgs, PagedSliceView, PagingCounters, PullArgs,
-    QueuePair, QueueSet, RemoteRegion, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
-    StepRecord,
+    BfsArgs, ComponentsArgs, GraphView, LatencyBuckets, LoopState, NicState, NicView, PAGE_TABLE_QUEUES,
+    PageRankArgs, PagedSliceView, PagingCounters, PairProgress, PullArgs, QueuePair, QueueSet, RemoteRegion,
+    ServeQueuesArgs, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters, StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -44,16 +44,26 @@ pub unsafe trait KernelArgs: Copy + Sync {
     fn cuda_kernel(&self) -> (&'static str, &'static str);
 }
 
-/// Kernels over weights: module, SSSP and its parents, by `WEIGHT_` constant.
-const WEIGHTED: [(&str, &str, &str); 7] = [
-    ("sssp_unit", "sssp_unit", "sssp_parents_unit"),
-    ("sssp_hash", "sssp_hash", "sssp_parents_hash"),
-    ("sssp_u8", "sssp_u8", "sssp_parents_u8"),
-    ("sssp_u16", "sssp_u16", "sssp_parents_u16"),
-    ("sssp_u32", "sssp_u32", "sssp_parents_u32"),
-    ("sssp_f32", "sssp_f32", "sssp_parents_f32"),
-    ("sssp_f64", "sssp_f64", "sssp_parents_f64"),
+/// Modules of kernels that do not depend on weights, the second for queues.
+const BFS: [&str; 2] = ["bfs", "bfs_queues"];
+const COMPONENTS: [&str; 2] = ["components", "components_queues"];
+const PAGE_RANK: [&str; 2] = ["page_rank", "page_rank_queues"];
+
+/// Kernels over weights, by `WEIGHT_` constant: modules, the second for queues; SSSP; its parents.
+const WEIGHTED: [([&str; 2], &str, &str); 7] = [
+    (["sssp_unit", "sssp_unit_queues"], "sssp_unit", "sssp_parents_unit"),
+    (["sssp_hash", "sssp_hash_queues"], "sssp_hash", "sssp_parents_hash"),
+    (["sssp_u8", "sssp_u8_queues"], "sssp_u8", "sssp_parents_u8"),
+    (["sssp_u16", "sssp_u16_queues"], "sssp_u16", "sssp_parents_u16"),
+    (["sssp_u32", "sssp_u32_queues"], "sssp_u32", "sssp_parents_u32"),
+    (["sssp_f32", "sssp_f32_queues"], "sssp_f32", "sssp_parents_f32"),
+    (["sssp_f64", "sssp_f64_queues"], "sssp_f64", "sssp_parents_f64"),
 ];
+
+/// Which of two modules: a GPU has kernels of its own for faults that ask NICs.
+fn for_transport(modules: [&'static str; 2], graph: &GraphView) -> &'static str {
+    modules[usize::from(u64::from(graph.page_table.flags) & PAGE_TABLE_QUEUES != 0)]
+}
 
 macro_rules! kernels {
     ($($args:ident, $one:ident, $thirty_two:ident, $cuda:expr;)*) => {
@@ -84,18 +94,20 @@ macro_rules! kernels {
 }
 
 kernels! {
-    BfsArgs, gpuvm_lanes_1_bfs, gpuvm_lanes_32_bfs, |_| ("bfs", "bfs");
+    BfsArgs, gpuvm_lanes_1_bfs, gpuvm_lanes_32_bfs, |args| (for_transport(BFS, &args.traversal.graph), "bfs");
     SsspArgs, gpuvm_lanes_1_sssp, gpuvm_lanes_32_sssp, |args| {
-        let (module, sssp, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
-        (module, sssp)
+        let (modules, sssp, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (for_transport(modules, &args.traversal.graph), sssp)
     };
     SsspParentsArgs, gpuvm_lanes_1_sssp_parents, gpuvm_lanes_32_sssp_parents, |args| {
-        let (module, _, parents) = WEIGHTED[args.traversal.graph.weight_type as usize];
-        (module, parents)
+        let (modules, _, parents) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (for_transport(modules, &args.traversal.graph), parents)
     };
     ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
-        |_| ("components", "connected_components");
-    PageRankArgs, gpuvm_lanes_1_page_rank, gpuvm_lanes_32_page_rank, |_| ("page_rank", "page_rank");
+        |args| (for_transport(COMPONENTS, &args.traversal.graph), "connected_components");
+    ServeQueuesArgs, gpuvm_lanes_1_serve_queues, gpuvm_lanes_32_serve_queues, |_| ("queues", "serve_queues");
+    PageRankArgs, gpuvm_lanes_1_page_rank, gpuvm_lanes_32_page_rank,
+        |args| (for_transport(PAGE_RANK, &args.traversal.graph), "page_rank");
     PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 
@@ -121,6 +133,7 @@ macro_rules! plain_words {
     )*};
 }
 plain_words!(
+    GraphView,
     SharedCounter,
     StepCounters,
     Step,
@@ -131,5 +144,8 @@ plain_words!(
     QueuePair,
     RemoteRegion,
     NicView,
-    QueueSet
+    QueueSet,
+    PairProgress,
+    LatencyBuckets,
+    NicState
 );

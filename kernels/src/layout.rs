@@ -76,7 +76,7 @@ shared_constants! {
     /// [`PageTableView::flags`]: NICs move the pages. [`FramePoolView::hand`] is then the first word of a [`FrameRing`].
     PAGE_TABLE_QUEUES = 2;
     /// Arrays that NICs read at most.
-    MAX_REGIONS = 4;
+    MAX_REGIONS = 12;
     /// [`FramePoolView::policy`]: the frame filled longest ago goes first, as in the paper.
     EVICTION_FIFO = 0;
     /// [`FramePoolView::policy`]: the same, but a page hit since the hand passed last is spared once.
@@ -140,6 +140,12 @@ shared_constants! {
     STAT_EVICTIONS = 6;
     /// [`StepCounters::totals`]: bytes fetched.
     STAT_BYTES_IN = 7;
+    /// [`StepCounters::totals`]: edges beyond the heads of the vertices that their heads did not settle.
+    STAT_WAITING_EDGES = 8;
+    /// [`StepCounters::totals`]: pages of these edges.
+    STAT_WAITING_PAGES = 9;
+    /// [`StepCounters::totals`]: these vertices.
+    STAT_WAITING_VERTICES = 10;
 
     /// Warps of a block of a GPU.
     CUDA_BLOCK_WARPS = 16;
@@ -158,6 +164,23 @@ shared_constants! {
     SCAN_SEGMENTS = 2;
     /// [`StepRecord::scan`]: over the vertices, no edge is looked at.
     SCAN_VERTICES = 3;
+
+    /// [`Step::phase`]: relaxes the edges of the frontier; of the light band, if edges are split.
+    PHASE_RELAX = 0;
+    /// [`Step::phase`]: looks for the vertices of the next bucket.
+    PHASE_BUCKET = 1;
+    /// [`Step::phase`]: looks for what a pass over a heavy band would be good for.
+    PHASE_MEASURE = 2;
+    /// [`Step::phase`]: a pass over a heavy band.
+    PHASE_HEAVY = 3;
+    /// Bins of a histogram of distances.
+    SSSP_BINS = 64;
+    /// [`StepRecord::scan`]: the heads of unvisited vertices.
+    SCAN_HEADS = 4;
+    /// [`StepRecord::scan`]: a warp a segment, the rows of vertices that are still unvisited, beyond their heads.
+    SCAN_TAILS = 5;
+    /// [`StepRecord::scan`]: the same rows, a lane a row, straight from host memory where their page is not resident.
+    SCAN_LINES = 6;
 
     /// Ranks are whole numbers of `2^-RANK_SHIFT`, so that their sum is the same in any order. Two bits are left: the
     /// changes of all ranks, added up, are 2 at most.
@@ -201,8 +224,10 @@ shared_struct! {
         num_pinned: u32,
         /// An `EVICTION_` constant.
         policy: u32,
-        /// Not used.
-        reserved: u32,
+        /// Pages from `first_kept_page` on that each have a frame of their own, the first of all, and never leave it.
+        num_kept: u32,
+        /// Page whose frame is number 0.
+        first_kept_page: u64,
     }
 
     /// The ring's hand, and what else a fault needs if NICs move the pages. Here, since the arguments of kernels that move
@@ -258,7 +283,7 @@ shared_struct! {
 
     /// The graph, and how its edges are reached.
     GraphView {
-        /// Address of `num_vertices + 1` `u64`.
+        /// Address of `num_vertices + 1` `u64`, or `u32`.
         row_offsets: u64,
         /// Address of a `u32` a segment: the vertex of its first edge.
         segment_first_vertex: u64,
@@ -274,12 +299,21 @@ shared_struct! {
         page_edges_shift: u32,
         /// A `WEIGHT_` constant.
         weight_type: u32,
-        /// 1 if columns and weights are read through pages.
+        /// 1 if columns, weights and heads are read through pages.
         paged: u32,
         /// Column indices, `u32`.
         columns: ArrayView,
         /// Weights, if stored.
         weights: ArrayView,
+        /// A copy of the first neighbours of each of the first `num_head_vertices` rows, `1 << heads_shift` `u32` a row, filled
+        /// up with `u32::MAX`.
+        heads: ArrayView,
+        /// Vertices that have heads: none, or those up to the last with edges.
+        num_head_vertices: u64,
+        /// Binary logarithm of the heads of a vertex.
+        heads_shift: u32,
+        /// 1 if row offsets are `u32`.
+        narrow_offsets: u32,
         /// Page entries.
         page_table: PageTableView,
         /// Page frames.
@@ -357,7 +391,7 @@ shared_struct! {
         /// Set when the NIC is gone: it takes no more requests, and those that it had come back as flushed.
         lost: u32,
         /// Keys of the arrays.
-        remote_keys: [u32; 4],
+        remote_keys: [u32; 12],
     }
 
     /// All queue pairs of all NICs.
@@ -371,7 +405,7 @@ shared_struct! {
         /// Bytes of the frames.
         frames_bytes: u64,
         /// The arrays, in the order of their pages.
-        regions: [RemoteRegion; 4],
+        regions: [RemoteRegion; 12],
         /// Number of them.
         num_regions: u32,
         /// Number of NICs. Page p is for NIC p mod this.
@@ -380,6 +414,52 @@ shared_struct! {
         pairs_per_nic: u32,
         /// Requests behind one doorbell.
         fault_batch: u32,
+    }
+
+    /// What NICs that are warps of the device know of a queue pair.
+    PairProgress {
+        /// Requests taken.
+        taken: u64,
+        /// Requests completed.
+        completed: u64,
+    }
+
+    /// A part of a histogram.
+    LatencyBuckets {
+        /// Requests of each bucket.
+        counts: [u64; 32],
+    }
+
+    /// What such a NIC did, and when its link is free.
+    NicState {
+        /// When the link has carried all that was taken, by the device's clock.
+        link_free_ns: SharedCounter,
+        /// Requests completed well.
+        requests: SharedCounter,
+        /// Bytes moved.
+        bytes: SharedCounter,
+        /// Requests taken.
+        taken: SharedCounter,
+        /// Sum over these of the requests of their queue pair under way.
+        depth_sum: SharedCounter,
+        /// Requests by latency: 16 buckets from one power of two nanoseconds to the next.
+        latencies: [LatencyBuckets; 32],
+    }
+
+    /// Queues served by warps of the device.
+    ServeQueuesArgs {
+        /// Address of the [`QueueSet`].
+        queues: u64,
+        /// Address of a [`NicState`] a NIC.
+        states: u64,
+        /// Address of a [`PairProgress`] a queue pair.
+        progress: u64,
+        /// Address of a `u32`: not 0 when nobody asks any more.
+        stop: u64,
+        /// From a request to its completion, without the bytes.
+        latency_ns: u64,
+        /// How long the link of a NIC is busy with 2^20 bytes; 0 without a limit.
+        ns_per_mib: u64,
     }
 
     /// What all warps of a grid add to in one step.
@@ -392,10 +472,12 @@ shared_struct! {
         next_continuations: SharedCounter,
         /// The complement of a minimum that the step looks for, so that 0 means none.
         complement_of_minimum: SharedCounter,
+        /// A maximum that the step looks for.
+        maximum: SharedCounter,
         /// What else an algorithm adds up in a step for the next one.
         sums: [SharedCounter; 2],
         /// What the step did, by `STAT_` constant.
-        totals: [SharedCounter; 8],
+        totals: [SharedCounter; 11],
     }
 
     /// A step as every block knows it before it begins.
@@ -416,10 +498,47 @@ shared_struct! {
         threshold: u64,
         /// SSSP: the threshold of the bucket before. PageRank: by how much the ranks changed last, added up.
         threshold_before: u64,
+        /// SSSP by weight bands: what the step does, a `PHASE_` constant.
+        phase: u64,
+        /// The band of a `PHASE_MEASURE` or `PHASE_HEAVY` step.
+        band: u64,
+        /// Distances below are final, and all edges of their vertices relaxed.
+        window_begin: u64,
+        /// Distances from here on wait for a later window.
+        window_end: u64,
+        /// 1 once windows are wide.
+        wide: u64,
+        /// Edges of the light band that this window's frontiers had.
+        window_edges: u64,
+        /// Vertices with a greater stamp came nearer since the last pass over band 1 and 2; of band 0 not used.
+        passed: [u64; 3],
+        /// `PHASE_HEAVY`: vertices nearer than this offer distances along their rows.
+        push_below: u64,
+        /// `PHASE_HEAVY`: vertices farther than this take distances along their rows.
+        pull_above: u64,
+        /// `PHASE_HEAVY`: no offer from here on can be of use.
+        cutoff: u64,
         /// Vertices discovered in all steps before.
         total_discovered: u64,
         /// Steps up to the last that discovered a vertex.
         last_discovery: u64,
+        /// BFS: the level of the frontier. A level may take two steps: the heads of unvisited vertices first, then one that
+        /// finds the rest of the next level.
+        level: u64,
+        /// Number of the frontier's queues, 0 or 1; those of the next frontier are the others.
+        queue: u64,
+        /// Entries that the vertex queue of the next frontier has from an earlier step of this level.
+        carried_vertices: u64,
+        /// The same of its segment queue.
+        carried_continuations: u64,
+        /// Vertices of the next frontier that an earlier step of this level found.
+        carried_frontier: u64,
+        /// Edges that leave these.
+        carried_edges: u64,
+        /// Pages fetched up to now, as far as they may still be resident.
+        fetched_pages: u64,
+        /// 1 if the heads have been read and stayed resident.
+        heads_resident: u64,
         /// 1 if the step is so small that one block does it, while the others wait.
         by_one_block: u64,
         /// 1 if there is no such step: the run is over.
@@ -492,12 +611,29 @@ shared_struct! {
         levels: u64,
         /// Address of a `u32` a vertex: the smallest parent; 0 if not asked for.
         parents: u64,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
         /// Vertices that may be reached at most, with the source: the search ends when it has found so many.
         num_reachable: u64,
         /// The last level.
         depth_limit: u32,
         /// The vertex that ends the search; `u32::MAX` if none.
         target: u32,
+        /// The edges into each vertex, which bottom-up steps look at: the graph itself if every edge has its reverse. Without
+        /// heads there are no bottom-up steps.
+        incoming: GraphView,
+        /// 1 if every step but the first pulls, where there are heads.
+        always_pulls: u64,
+        /// 1 if kernels can read the arrays that are paged straight from host memory, too.
+        host_is_mapped: u64,
+        /// Bytes of a page if edges come over the link; 0 if all are where kernels run.
+        fetch_bytes: u64,
+        /// Pages of all arrays.
+        num_pages: u64,
+        /// Frames that they share.
+        num_frames: u64,
+        /// 1 if heads that were read stay resident.
+        heads_stay: u64,
     }
 
     /// Single-source shortest paths.
@@ -514,6 +650,25 @@ shared_struct! {
         limit: u64,
         /// Width of a bucket, a distance; `u64::MAX` for one bucket that holds all.
         delta: u64,
+        /// Address of a [`GraphView`] a band, the edges split by weight; 0 if they are not split.
+        bands: u64,
+        /// Number of bands; 1 if edges are not split.
+        num_bands: u64,
+        /// The least weight that a band may hold, a distance.
+        floors: [u64; 3],
+        /// Width of a wide window, a distance.
+        window: u64,
+        /// Windows become wide when one has had so many edges of the light band.
+        wide_edges: u64,
+        /// Address of three times [`SSSP_BINS`] twice `u64`: of a measured band's edges, those of vertices that came
+        /// nearer since it was passed last, and all, by distance from the window's begin.
+        histograms: u64,
+        /// Bins of a unit of distance, the bits of a double.
+        bins_per_distance: u64,
+        /// Of so many vertices one is counted in the histograms: a power of two less 1.
+        sample_mask: u64,
+        /// 1 if every edge has its reverse, with the same weight.
+        symmetric: u64,
     }
 
     /// The parents of a finished shortest-path tree.
@@ -526,8 +681,12 @@ shared_struct! {
         parents: u64,
         /// The source.
         source: u32,
-        /// Not used.
-        reserved: u32,
+        /// Number of bands; 1 if edges are not split.
+        num_bands: u32,
+        /// Address of a [`GraphView`] a band; 0 if edges are not split.
+        bands: u64,
+        /// Address of a `u32` a row, the vertex that it is of, by which parents are called; 0 where rows are vertices.
+        original_ids: u64,
     }
 
     /// Connected components.

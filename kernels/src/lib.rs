@@ -14,7 +14,8 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 
 /// What NVRTC made of the device code, name and text of each module, in gzip: committed under `ptx/`, made again by
-/// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own.
+/// `compile_ptx.py`. A driver compiles a module as a whole, so each algorithm and type of weights has its own, and
+/// another one for transports that ask NICs (`*_queues`).
 const PTX: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
 
 /// Names of the modules that [`ptx`] knows.
@@ -22,7 +23,8 @@ pub fn modules() -> impl Iterator<Item = &'static str> {
     PTX.iter().map(|(name, _)| *name)
 }
 
-/// The text of a module's PTX, as a GPU's driver takes it; `None` if no module has this name.
+/// The text of a module's PTX, as a GPU's driver takes it; `None` if no module has this name, or its
+/// file was not there when this was built.
 pub fn ptx(module: &str) -> Option<String> {
     let (_, packed) = PTX.iter().find(|(name, _)| *name == module)?;
     let mut text = String::new();

@@ -70,6 +70,13 @@ struct Pages {
   }
 };
 
+// Levels from vertex 7, by pushes alone or by whatever costs less; and how many steps pulled.
+struct Levels {
+  std::vector<u32> levels;
+  u64 num_head_steps = 0, num_tail_steps = 0;
+};
+Levels run_bfs(struct Graph& graph, Pages* pages, u32 num_threads, bool pulls);
+
 // Threads read random pages and check every word under their reference.
 void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
   std::vector<u64> host(num_pages * kPageBytes / 8);
@@ -101,29 +108,55 @@ void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
               num_pages, policy, total(kStatFaults), total(kStatHits), total(kStatCoalesced), total(kStatEvictions));
 }
 
-// A random graph with a hub whose row spans pages, and u8 weights.
+// A random graph with a hub whose row spans pages, and u8 weights. Undirected: with heads, two a vertex.
 struct Graph {
   std::vector<u64> row_offsets{0};
   std::vector<u32> columns;
   std::vector<u8> weights;
   std::vector<u32> segment_first_vertex;
-  static constexpr u32 kSegmentShift = 10;
+  std::vector<u32> heads;
+  static constexpr u32 kSegmentShift = 10, kHeadsShift = 1;
 
-  explicit Graph(u32 n) {
+  explicit Graph(u32 n, bool undirected = false) {
     u64 state = 2463534242;
+    std::vector<std::vector<u32>> rows(n);
     for (u32 u = 0; u < n; ++u) {
-      const u64 degree = u == 7 ? 5000 : next_random(state) % 16;
+      // The undirected one reaches far from its hub.
+      const u64 degree = u == 7 ? (undirected ? 1500 : 5000) : next_random(state) % (undirected ? 12 : 16);
       for (u64 i = 0; i < degree; ++i) {
-        columns.push_back(u32(next_random(state) % n));
-        weights.push_back(u8(next_random(state) % 5));
+        const u32 v = u32(next_random(state) % n);
+        rows[u].push_back(v);
+        if (undirected) rows[v].push_back(u);
       }
+    }
+    for (u32 u = 0; u < n; ++u) {
+      for (u32 v : rows[u]) {
+        columns.push_back(v);
+        weights.push_back(u8((u + v) % 5));  // the same in both directions
+      }
+      for (u64 i = 0; undirected && i < u64(1) << kHeadsShift; ++i)
+        heads.push_back(i < rows[u].size() ? rows[u][i] : kNoVertex);
       row_offsets.push_back(columns.size());
     }
     for (u32 u = 0; u < n; ++u)
       while (segment_first_vertex.size() << kSegmentShift < row_offsets[u + 1]) segment_first_vertex.push_back(u);
   }
 
-  GraphView view() {
+  // The edges of `whole` whose weight is `least` at least and less than `below`.
+  Graph(const Graph& whole, u8 least, u8 below) {
+    for (u32 u = 0; u + 1 < whole.row_offsets.size(); ++u) {
+      for (u64 e = whole.row_offsets[u]; e < whole.row_offsets[u + 1]; ++e) {
+        if (whole.weights[e] < least || whole.weights[e] >= below) continue;
+        columns.push_back(whole.columns[e]);
+        weights.push_back(whole.weights[e]);
+      }
+      row_offsets.push_back(columns.size());
+      while (segment_first_vertex.size() << kSegmentShift < row_offsets[u + 1]) segment_first_vertex.push_back(u);
+    }
+  }
+
+  // Its pages are numbered from `first_page` on.
+  GraphView view(u64 first_page = 0) {
     GraphView view{};
     view.row_offsets = address(row_offsets);
     view.segment_first_vertex = address(segment_first_vertex);
@@ -132,11 +165,15 @@ struct Graph {
     view.num_segments = segment_first_vertex.size();
     view.segment_shift = view.page_edges_shift = kSegmentShift;
     view.weight_type = u32(kWeightU8);
-    view.columns = {address(columns), columns.size() * 4, 0};
-    view.weights = {address(weights), weights.size(), (columns.size() * 4 + kPageBytes - 1) >> kPageShift};
+    view.columns = {address(columns), columns.size() * 4, first_page};
+    view.weights = {address(weights), weights.size(), first_page + ((columns.size() * 4 + kPageBytes - 1) >> kPageShift)};
+    view.heads = {address(heads), heads.size() * 4,
+                  view.weights.first_page + (weights.size() + kPageBytes - 1) / kPageBytes};
+    view.heads_shift = kHeadsShift;
+    view.num_head_vertices = heads.size() >> kHeadsShift;
     return view;
   }
-  u64 num_pages() { return view().weights.first_page + (weights.size() + kPageBytes - 1) / kPageBytes; }
+  u64 num_pages() { return view().heads.first_page + (heads.size() * 4 + kPageBytes - 1) / kPageBytes; }
 };
 
 // Runs BFS, SSSP, components and PageRank and returns their answers, one after the other.
@@ -181,6 +218,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     state.step.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
     state.step.num_continuations = last - first;
     state.step.threshold = threshold;
+    state.step.window_end = kUnreachedDistance;
     on_threads(num_threads, kernel);
   };
   auto without_queues = [&](u64 scan, auto kernel) {
@@ -190,15 +228,15 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
     on_threads(num_threads, kernel);
   };
   levels[7] = 0;
-  with_queues(0, [&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), n + 1, kUnreached, kUnreached}); });
+  with_queues(0, [&](Warp& warp) { bfs(warp, {view, address(levels), address(bfs_parents), 0, n + 1, kUnreached, kUnreached}); });
   distances[7] = 0;
   stamps[7] = 1;
   constexpr u64 kDelta = 3;  // distances are larger, so there are several buckets
   with_queues(kDelta, [&](Warp& warp) {
-    sssp<IntegerWeight<u8>>(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1, kDelta});
+    sssp<IntegerWeight<u8>>(warp, {view, address(distances), address(stamps), 0, kUnreachedDistance - 1, kDelta, 0, 1});
   });
   without_queues(kScanSegments, [&](Warp& warp) {
-    sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 0});
+    sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 1});
   });
   without_queues(kScanVertices, [&](Warp& warp) { connected_components(warp, {view, address(labels)}); });
   std::vector<u64> ranks(n), contributions(n), sums(n, 0);
@@ -225,6 +263,124 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
   return answers;
 }
 
+Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
+  const u64 n = graph.row_offsets.size() - 1;
+  Levels found{std::vector<u32>(n, kUnreached)};
+  std::vector<u32> queues[2][2];
+  for (auto& frontier : queues) {
+    frontier[0].resize(n);
+    frontier[1].resize(graph.segment_first_vertex.size());
+  }
+  ErrorSlot error{};
+  LoopState state{};
+  std::vector<StepRecord> records(100);
+  BfsArgs args{};
+  TraversalView& view = args.traversal;
+  view.graph = graph.view();
+  if (pages != nullptr) {
+    view.graph.paged = 1;
+    view.graph.page_table = pages->table();
+    view.graph.frame_pool = pages->pool();
+  }
+  for (int i : {0, 1}) view.frontiers[i] = {address(queues[i][0]), address(queues[i][1])};
+  view.state = reinterpret_cast<u64>(&state);
+  view.records = address(records);
+  view.max_records = records.size();
+  view.error = reinterpret_cast<u64>(&error);
+  view.stuck_after_ns = u64(60) * 1000000000;
+  view.dense_edges = graph.columns.size() / 2;
+  view.dense_items = ~u64(0);
+  view.dense_scan = kScanSegments;
+  args.levels = address(found.levels);
+  args.num_reachable = n + 1;
+  args.depth_limit = args.target = kUnreached;
+  if (pulls) {
+    args.incoming = view.graph;
+    args.fetch_bytes = kPageBytes;
+    args.num_pages = graph.num_pages();
+    args.num_frames = pages != nullptr ? pages->owners.size() : 0;
+  }
+  found.levels[7] = 0;
+  const u64 first = graph.row_offsets[7] >> Graph::kSegmentShift;
+  const u64 last = (graph.row_offsets[8] - 1) >> Graph::kSegmentShift;
+  queues[0][0][0] = 7;
+  for (u64 s = first + 1; s <= last; ++s) queues[0][1][s - first - 1] = u32(s);
+  state.step.scan = kScanChunks;
+  state.step.num_vertices = 1;
+  state.step.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
+  state.step.num_continuations = last - first;
+  on_threads(num_threads, [&](Warp& warp) { bfs(warp, args); });
+  require(error.code == 0, "no kernel failed");
+  for (u64 i = 0; i < state.step.number; ++i) {
+    found.num_head_steps += records[i].scan == kScanHeads;
+    found.num_tail_steps += records[i].scan == kScanTails;
+  }
+  return found;
+}
+
+// Distances from vertex 7 with the edges split into bands by weight, which share the frames; with all windows wide, or
+// none.
+std::vector<u64> run_bands(Graph& graph, u64 num_frames, u64 policy, u32 num_threads, bool symmetric, bool wide) {
+  const u64 n = graph.row_offsets.size() - 1;
+  Graph bands[3] = {Graph(graph, 0, 1), Graph(graph, 1, 3), Graph(graph, 3, 255)};
+  u64 num_pages = 0;
+  std::vector<GraphView> views;
+  for (Graph& band : bands) {
+    views.push_back(band.view(num_pages));
+    num_pages += band.num_pages();
+  }
+  Pages pages(num_pages, num_frames, policy);
+  for (GraphView& view : views) {
+    view.paged = 1;
+    view.page_table = pages.table();
+    view.frame_pool = pages.pool();
+  }
+  std::vector<u32> stamps(n, 0), parents(n, kNoParent);
+  std::vector<u64> distances(n, kUnreachedDistance), histograms(3 * 2 * kSsspBins, 99);
+  std::vector<u32> queues[2][2];
+  for (auto& frontier : queues) {
+    frontier[0].resize(n);
+    frontier[1].resize(views[0].num_segments);
+  }
+  ErrorSlot error{};
+  LoopState state{};
+  std::vector<StepRecord> records(100);
+  TraversalView view{};
+  view.graph = views[0];
+  for (int i : {0, 1}) view.frontiers[i] = {address(queues[i][0]), address(queues[i][1])};
+  view.state = reinterpret_cast<u64>(&state);
+  view.records = address(records);
+  view.max_records = records.size();
+  view.error = reinterpret_cast<u64>(&error);
+  view.stuck_after_ns = u64(60) * 1000000000;
+  view.dense_edges = views[0].num_edges / 2;
+  view.dense_items = ~u64(0);
+  view.dense_scan = kScanSegments;
+  distances[7] = 0;
+  stamps[7] = 1;
+  state.step.scan = kScanSegments;
+  state.step.threshold = state.step.window_end = 1;
+  state.step.wide = wide;
+  SsspArgs args{view, address(distances), address(stamps), 0, kUnreachedDistance - 1, 1, address(views), 3, {0, 1, 3}};
+  args.window = 4;
+  args.wide_edges = ~u64(0);
+  args.histograms = address(histograms);
+  args.bins_per_distance = bits_of(2.0);
+  args.symmetric = symmetric;
+  on_threads(num_threads, [&](Warp& warp) { sssp<IntegerWeight<u8>>(warp, args); });
+  state = LoopState{};
+  state.step.scan = kScanSegments;
+  view.frontiers[0] = view.frontiers[1] = {};
+  on_threads(num_threads, [&](Warp& warp) {
+    sssp_parents<IntegerWeight<u8>>(warp, {view, address(distances), address(parents), 7, 3, address(views)});
+  });
+  require(error.code == 0, "no kernel failed");
+  for (u64 v = 0; v < n; ++v)
+    require((parents[v] == kNoParent) == (v == 7 || distances[v] == kUnreachedDistance), "whoever is reached has a parent");
+  pages.require_quiet();
+  return distances;
+}
+
 }  // namespace
 
 int main() {
@@ -239,5 +395,24 @@ int main() {
     pages.require_quiet();
     std::printf("4 threads, %llu pages, 8 frames, policy %llu: BFS, SSSP, components and PageRank agree\n",
                 u64(pages.entries.size()), policy);
+
+    Graph joined(3000, true);
+    std::vector<u64> distances = run_algorithms(joined, nullptr, 1);
+    distances.resize(joined.row_offsets.size() - 1);
+    for (bool wide : {false, true})
+      require(run_bands(joined, 2 * 4, policy, 4, policy == kEvictionFifo, wide) == distances,
+              "edges split by weight give the same");
+
+    Graph undirected(20000, true);
+    const Levels pushed = run_bfs(undirected, nullptr, 1, false);
+    Pages few(undirected.num_pages(), 2 * 4, policy);
+    for (Pages* paged : {static_cast<Pages*>(nullptr), &few}) {
+      const Levels pulled = run_bfs(undirected, paged, 4, true);
+      require(pulled.levels == pushed.levels, "pulling finds the levels of pushing");
+      require(pulled.num_head_steps > 0 && pulled.num_tail_steps > 0, "heads and tails were pulled");
+      std::printf("4 threads, %s: %llu steps over heads and %llu over tails agree with pushes\n",
+                  paged ? "8 frames" : "plain", pulled.num_head_steps, pulled.num_tail_steps);
+    }
+    few.require_quiet();
   }
 }

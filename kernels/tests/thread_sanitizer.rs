@@ -1,4 +1,4 @@
-//! Builds `thread_sanitizer.cc` with ThreadSanitizer and runs it.
+//! Builds `thread_sanitizer.cc` and `queue_sanitizer.cc` with ThreadSanitizer and runs them.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 const RACE: &str = "WARNING: ThreadSanitizer: data race";
 
 /// Compiles and runs the program; `None` where the compiler has no ThreadSanitizer.
-fn run(name: &str, defines: &[&str]) -> Option<Output> {
+fn run(source: &str, name: &str, defines: &[&str]) -> Option<Output> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
@@ -15,7 +15,7 @@ fn run(name: &str, defines: &[&str]) -> Option<Output> {
         .args(defines)
         .arg("-I")
         .arg(folder.join("cuda"))
-        .arg(folder.join("tests/thread_sanitizer.cc"))
+        .arg(folder.join("tests").join(source))
         .arg("-o")
         .arg(&program)
         .output()
@@ -39,7 +39,7 @@ fn run(name: &str, defines: &[&str]) -> Option<Output> {
 
 #[test]
 fn threads_that_fault_and_evict_do_not_race() {
-    let Some(output) = run("thread_sanitizer", &[]) else { return };
+    let Some(output) = run("thread_sanitizer.cc", "thread_sanitizer", &[]) else { return };
     let (log, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{log}");
     assert!(output.status.success() && !errors.contains(RACE), "{errors}");
@@ -47,6 +47,24 @@ fn threads_that_fault_and_evict_do_not_race() {
 
 #[test]
 fn sanitizer_finds_the_race_when_release_order_is_taken_away() {
-    let Some(output) = run("thread_sanitizer_broken", &["-DBREAK_RELEASE"]) else { return };
+    let Some(output) = run("thread_sanitizer.cc", "thread_sanitizer_broken", &["-DBREAK_RELEASE"]) else {
+        return;
+    };
+    assert!(String::from_utf8_lossy(&output.stderr).contains(RACE), "no race was found");
+}
+
+#[test]
+fn threads_that_ask_and_threads_that_serve_queues_do_not_race() {
+    let Some(output) = run("queue_sanitizer.cc", "queue_sanitizer", &[]) else { return };
+    let (log, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{log}");
+    assert!(output.status.success() && !errors.contains(RACE), "{errors}");
+}
+
+#[test]
+fn sanitizer_finds_the_race_in_queues_when_release_order_is_taken_away() {
+    let Some(output) = run("queue_sanitizer.cc", "queue_sanitizer_broken", &["-DBREAK_RELEASE"]) else {
+        return;
+    };
     assert!(String::from_utf8_lossy(&output.stderr).contains(RACE), "no race was found");
 }

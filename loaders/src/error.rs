@@ -196,6 +196,12 @@ pub enum LoadError {
         path = path.display()
     )]
     GvgOption { path: PathBuf, option: &'static str },
+    #[error("{path}: the rows cannot be put back into the order of their ids", path = path.display())]
+    NaturalOrder {
+        path: PathBuf,
+        #[source]
+        source: gpuvm_engine::Error,
+    },
     #[error("{path}: breaks an invariant of the graph", path = path.display())]
     Graph {
         path: PathBuf,

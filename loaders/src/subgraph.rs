@@ -4,6 +4,7 @@ use gpuvm_engine::graph::{Csr, HostArray, VertexId, Weights};
 use rayon::prelude::*;
 
 use crate::summary::LoadSummary;
+use crate::write::in_natural_order;
 use crate::{LoadError, LoadedGraph};
 
 /// Vertices that one thread takes at a time.
@@ -14,9 +15,9 @@ const BLOCK: usize = 1 << 12;
 /// `what` names the part in the summary's format, as in `largest component`.
 ///
 /// # Errors
-/// [`LoadError::Graph`] if a vertex is none of the graph, or `kept` is not ascending.
+/// [`LoadError::Graph`] if a vertex is none of the graph, or `kept` is not ascending; [`LoadError::NaturalOrder`].
 pub fn induced(graph: &LoadedGraph, kept: &[VertexId], what: &str) -> Result<LoadedGraph, LoadError> {
-    let csr = &graph.csr;
+    let csr = &in_natural_order(&graph.csr, what.as_ref())?;
     let n = csr.num_vertices();
     let bad = kept.iter().position(|&v| u64::from(v) >= n);
     let falls = || kept.windows(2).position(|pair| pair[0] >= pair[1]);

@@ -221,23 +221,7 @@ pub(crate) fn random8(seed: u64, u: VertexId, v: VertexId) -> u8 {
 
 /// [`random8`] for every edge of `csr`.
 pub(crate) fn random_weights(csr: &Csr, seed: u64) -> Weights {
-    let offsets = csr.row_offsets();
-    const EDGES: usize = 1 << 16;
-    let mut weights = vec![0; csr.column_indices().len()];
-    weights.par_chunks_mut(EDGES).zip(csr.column_indices().par_chunks(EDGES)).enumerate().for_each(
-        |(chunk, (weights, columns))| {
-            let first_edge = (chunk * EDGES) as u64;
-            let mut u = offsets.partition_point(|&offset| offset <= first_edge).saturating_sub(1);
-            for (i, (weight, &v)) in weights.iter_mut().zip(columns).enumerate() {
-                let edge = first_edge + i as u64;
-                while offsets.get(u + 1).is_some_and(|&end| end <= edge) {
-                    u += 1;
-                }
-                *weight = random8(seed, u as VertexId, v);
-            }
-        },
-    );
-    Weights::U8(weights.into())
+    csr.weights_by_ids(|u, v| random8(seed, u, v))
 }
 
 /// The absolute values, without a copy if none is negative.

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use gpuvm_engine::graph::{Csr, WeightType, Weights};
+use gpuvm_engine::graph::{Csr, Order, WeightType, Weights};
 use gpuvm_loaders::{LoadError, LoadOptions, LoadedGraph, Progress, WeightRule, load, load_bytes, write_gvg};
 use tempfile::TempDir;
 
@@ -340,6 +340,125 @@ fn packed_graph_file_is_refused_with_what_to_do() {
     let bytes = encoder.finish().expect("to memory");
     let error = load_bytes(Path::new("a.gvg.gz"), &bytes, &LoadOptions::default()).expect_err("refused");
     assert!(error.to_string().contains("gunzip"), "{error}");
+}
+
+/// The graph of `TEXT` in a file, with two heads a vertex: the last of four sections.
+fn with_heads() -> (TempDir, PathBuf) {
+    let LoadedGraph { csr, summary } = graph(TEXT, &LoadOptions::default());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graph.gvg");
+    let csr = csr.with_heads(2).expect("40 bytes");
+    write_gvg(&path, &LoadedGraph { csr, summary }, &()).expect("written");
+    (folder, path)
+}
+
+#[test]
+fn heads_come_back_whatever_the_weights() {
+    let (_folder, path) = with_heads();
+    let none = u32::MAX;
+    for graph in [open(&path), verify(&path), load(&path, &with(WeightRule::Hash), &())] {
+        let csr = graph.expect("opens").csr;
+        let heads = csr.heads().expect("kept");
+        assert_eq!(heads.ids().as_slice(), [1, none, 0, 2, 1, none, 4, none, 3, none]);
+    }
+    let (_folder, without) = written(TEXT, &LoadOptions::default());
+    assert!(open(&without).expect("opens").csr.heads().is_none());
+}
+
+#[test]
+fn heads_that_are_not_those_of_the_graph_are_refused() {
+    let (_folder, path) = with_heads();
+    let heads_at = path.metadata().expect("a file").len() - 40;
+    // As many as three for each of five vertices: the table's last entry says how many bytes the section has.
+    let file = edit(&path);
+    file.set_len(heads_at + 60).expect("longer");
+    forge(&path, |head| {
+        put(head, 40, heads_at + 60);
+        put(head, TABLE + 3 * ENTRY + 24, 60);
+    });
+    let error = open(&path).expect_err("15 heads").to_string();
+    assert!(error.contains("section heads: 15 heads") && error.contains("5 vertices"), "{error}");
+
+    let (_folder, path) = with_heads();
+    edit(&path).write_all_at(&[3], heads_at).expect("written");
+    assert!(verify(&path).expect_err("another head").to_string().contains("section heads"));
+    // With a checksum to match, the rows tell.
+    let mut heads = vec![0; 40];
+    edit(&path).read_exact_at(&mut heads, heads_at).expect("read");
+    forge(&path, |head| {
+        head[TABLE + 3 * ENTRY + 32..][..4].copy_from_slice(&crc32c::crc32c(&heads).to_le_bytes());
+    });
+    let error = verify(&path).expect_err("vertex 0 leads to 1").to_string();
+    assert!(error.contains("section heads: the heads of vertex 0"), "{error}");
+}
+
+/// 1 -> 2 -> 3 -> 1 and 1 -> 3, a vertex apart; rows by degree, with the reverse and its heads.
+fn with_reverse() -> (TempDir, PathBuf) {
+    let text = "%%MatrixMarket matrix coordinate pattern general\n4 4 4\n1 2\n2 3\n3 1\n1 3\n";
+    let LoadedGraph { csr, summary } = graph(text, &LoadOptions::default());
+    let csr = csr.with_reverse(2).and_then(|csr| csr.in_order(Order::Degree)).expect("fits");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("graph.gvg");
+    write_gvg(&path, &LoadedGraph { csr, summary }, &()).expect("written");
+    (folder, path)
+}
+
+/// Where a section of `with_reverse` begins: all but the last are far shorter than what they are aligned to.
+fn section_at(number: u64) -> u64 {
+    (number + 1) * SECTION
+}
+
+#[test]
+fn order_and_reverse_come_back() {
+    let (_folder, path) = with_reverse();
+    for graph in [open(&path), verify(&path), load(&path, &with(WeightRule::Hash), &())] {
+        let csr = graph.expect("opens").csr;
+        let permutation = csr.permutation().expect("kept");
+        // Degrees in both directions: 3, 2, 3, 0.
+        assert_eq!(permutation.original_ids().as_slice(), [0, 2, 1, 3]);
+        assert_eq!((csr.neighbors(0), csr.neighbors(1), csr.neighbors(2)), (&[1, 2][..], &[0][..], &[1][..]));
+        let reverse = csr.reverse().expect("kept");
+        assert_eq!(reverse.row_offsets().as_slice(), [0, 1, 3, 4, 4]);
+        assert_eq!(reverse.column_indices().as_slice(), [1, 0, 2, 0]);
+        let none = u32::MAX;
+        assert_eq!(reverse.heads().expect("kept").ids().as_slice(), [1, none, 0, 2, 0, none]);
+    }
+    // A rule of ids, not of rows.
+    let csr = load(&path, &with(WeightRule::Hash), &()).expect("opens").csr;
+    assert_eq!(csr.weights().get(1, 0, 2), f64::from(Weights::hash8(0, 1)));
+}
+
+#[test]
+fn damaged_order_and_reverse_are_refused_by_the_name_of_their_section() {
+    // Sections: row_offsets, column_indices, original_ids, reverse_offsets, reverse_columns, reverse_heads.
+    for (section, at, byte, words) in [
+        (2, 0, 1, "section original_ids: row"),
+        (2, 4, 9, "section original_ids: row 1 is of vertex 9"),
+        (3, 8, 7, "section reverse_offsets: row 1 ends before it begins"),
+    ] {
+        let (_folder, path) = with_reverse();
+        edit(&path).write_all_at(&[byte], section_at(section) + at).expect("written");
+        let error = open(&path).expect_err("damaged").to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    for (section, at, byte, name) in
+        [(2, 0, 1, "original_ids"), (4, 0, 2, "reverse_columns"), (5, 0, 2, "reverse_heads")]
+    {
+        let (_folder, path) = with_reverse();
+        edit(&path).write_all_at(&[byte], section_at(section) + at).expect("written");
+        let error = verify(&path).expect_err("damaged").to_string();
+        assert!(error.contains(name), "{error}");
+    }
+    // With a checksum to match, the edges tell.
+    let (_folder, path) = with_reverse();
+    edit(&path).write_all_at(&[3], section_at(4)).expect("written");
+    let mut columns = vec![0; 16];
+    edit(&path).read_exact_at(&mut columns, section_at(4)).expect("read");
+    forge(&path, |head| {
+        head[TABLE + 4 * ENTRY + 32..][..4].copy_from_slice(&crc32c::crc32c(&columns).to_le_bytes());
+    });
+    let error = verify(&path).expect_err("vertex 3 has no edge").to_string();
+    assert!(error.contains("section reverse_"), "{error}");
 }
 
 /// What is logged goes here.

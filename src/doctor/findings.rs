@@ -4,7 +4,8 @@ use bytesize::ByteSize;
 use gpuvm_engine::{GpuFacts, PcieLink, Version};
 use serde::Serialize;
 
-use super::host::{HostFacts, RdmaDevice};
+use super::host::HostFacts;
+use super::nics;
 use super::{Facts, Gpu, Rate, Rates};
 use crate::report::count;
 
@@ -39,15 +40,15 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn ok(topic: &'static str, fact: impl Into<String>) -> Self {
+    pub fn ok(topic: &'static str, fact: impl Into<String>) -> Self {
         Self { topic, verdict: Verdict::Ok, fact: fact.into(), advice: None }
     }
 
-    fn note(topic: &'static str, fact: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn note(topic: &'static str, fact: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { topic, verdict: Verdict::Note, fact: fact.into(), advice: Some(advice.into()) }
     }
 
-    fn problem(topic: &'static str, fact: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub fn problem(topic: &'static str, fact: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { topic, verdict: Verdict::Problem, fact: fact.into(), advice: Some(advice.into()) }
     }
 }
@@ -80,10 +81,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
             ]);
         }
     }
-    findings.extend(host.rdma_devices.iter().map(rdma_device));
-    if host.rdma_devices.is_empty() {
-        findings.push(Finding::ok("rdma", "no RDMA device; pages do not need one"));
-    }
+    findings.extend(nics::findings(&host.rdma_devices));
     findings.extend([locked_memory(host), huge_pages(host), host_memory(host), cpu_device(facts)]);
     findings
 }
@@ -334,29 +332,6 @@ fn registration(gpu: &GpuFacts) -> Finding {
     }
 }
 
-fn rdma_device(device: &RdmaDevice) -> Finding {
-    let unknown = || "?".to_owned();
-    let ports: Vec<_> = (device.ports.iter())
-        .map(|port| {
-            let [state, rate, layer] =
-                [&port.state, &port.rate, &port.link_layer].map(|text| text.clone().unwrap_or_else(unknown));
-            format!("port {} {state}, {rate}, {layer}", port.number)
-        })
-        .collect();
-    let fact = match ports.is_empty() {
-        true => format!("{}, no port known", device.name),
-        false => format!("{}: {}", device.name, ports.join("; ")),
-    };
-    if device.ports.iter().any(|port| port.state.as_deref() == Some("ACTIVE")) {
-        return Finding::ok("rdma", fact);
-    }
-    Finding::note(
-        "rdma",
-        fact,
-        "no port is active: see the cable, the switch, and for InfiniBand the subnet manager",
-    )
-}
-
 fn locked_memory(host: &HostFacts) -> Finding {
     let topic = "memlock";
     let Some(locked) = host.locked_memory else {
@@ -418,7 +393,8 @@ fn cpu_device(facts: &Facts) -> Finding {
 mod tests {
     use gpuvm_engine::{Bar1, MemoryUsage};
 
-    use super::super::host::{HostMemory, LockedMemory, RdmaPort};
+    use super::super::host::{GpuDistance, HostMemory, LockedMemory, RdmaDevice, RdmaPort};
+    use super::super::topology::Distance;
     use super::*;
 
     fn good_gpu() -> GpuFacts {
@@ -452,7 +428,17 @@ mod tests {
             rate: Some("400 Gb/sec (4X NDR)".to_owned()),
             link_layer: Some("InfiniBand".to_owned()),
         };
-        RdmaDevice { name: "mlx5_0".to_owned(), ports: vec![port] }
+        RdmaDevice {
+            name: "mlx5_0".to_owned(),
+            ports: vec![port],
+            pci_address: Some("0000:19:00.0".to_owned()),
+            numa_node: Some(0),
+            dma_buf: Some(true),
+            gpus: vec![GpuDistance {
+                pci_address: "0000:18:00.0".to_owned(),
+                distance: Distance::SameSwitch,
+            }],
+        }
     }
 
     fn good() -> Facts {
@@ -619,7 +605,7 @@ mod tests {
     fn rdma_device_without_an_active_port_is_noted() {
         let facts = with_host(|host| host.rdma_devices = vec![rdma("DOWN")]);
         assert_only(&facts, "rdma", Verdict::Note, &["mlx5_0", "DOWN", "400 Gb/sec", "InfiniBand", "cable"]);
-        let bare = RdmaDevice { name: "odd".to_owned(), ports: Vec::new() };
+        let bare = RdmaDevice { name: "odd".to_owned(), ports: Vec::new(), ..rdma("DOWN") };
         let facts = with_host(|host| host.rdma_devices = vec![bare]);
         assert_only(&facts, "rdma", Verdict::Note, &["odd, no port known"]);
     }

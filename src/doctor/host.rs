@@ -10,6 +10,8 @@ use rlimit::Resource;
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
+use super::topology::{self, Distance, PciPlace};
+
 /// The machine without its GPUs; what is not known is none.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HostFacts {
@@ -45,6 +47,26 @@ pub struct LockedMemory {
 pub struct RdmaDevice {
     pub name: String,
     pub ports: Vec<RdmaPort>,
+    /// As in `0000:19:00.0`; none for one that is on no bus.
+    pub pci_address: Option<String>,
+    pub numa_node: Option<u32>,
+    /// Whether its driver registers dma-bufs; none where nobody asked.
+    pub dma_buf: Option<bool>,
+    /// Every GPU on the PCI buses, by address.
+    pub gpus: Vec<GpuDistance>,
+}
+
+/// How far a GPU is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GpuDistance {
+    pub pci_address: String,
+    pub distance: Distance,
+}
+
+impl RdmaDevice {
+    pub fn is_active(&self) -> bool {
+        self.ports.iter().any(|port| port.state.as_deref() == Some("ACTIVE"))
+    }
 }
 
 /// A port as the kernel describes it; what it does not tell is none.
@@ -133,13 +155,37 @@ fn rdma_devices(sys: &Path) -> Vec<RdmaDevice> {
             link_layer: line(&folder.join("link_layer")),
         })
     };
+    let gpus = topology::gpus(sys);
     let device = |name: String| {
         let ports = devices.join(&name).join("ports");
         let mut ports: Vec<_> = names(&ports).iter().filter_map(|number| port(&ports, number)).collect();
         ports.sort_by_key(|port| port.number);
-        RdmaDevice { name, ports }
+        let place = PciPlace::of(&devices.join(&name).join("device"));
+        let distance = |gpu: &PciPlace| {
+            let (pci_address, distance) = (gpu.address.clone()?, place.distance(gpu));
+            Some(GpuDistance { pci_address, distance })
+        };
+        RdmaDevice {
+            ports,
+            gpus: gpus.iter().filter_map(distance).collect(),
+            pci_address: place.address.clone(),
+            numa_node: place.numa_node,
+            dma_buf: knows_dma_bufs(&name),
+            name,
+        }
     };
     names(&devices).into_iter().map(device).collect()
+}
+
+/// Whether the driver of an RDMA device registers dma-bufs: asked of libibverbs, if this build has it.
+#[cfg(feature = "rdma")]
+fn knows_dma_bufs(name: &str) -> Option<bool> {
+    gpuvm_engine::transport::rdma::RdmaDevice::open(name).ok().map(|device| device.knows_dma_bufs())
+}
+
+#[cfg(not(feature = "rdma"))]
+fn knows_dma_bufs(_name: &str) -> Option<bool> {
+    None
 }
 
 #[cfg(test)]
@@ -202,6 +248,23 @@ mod tests {
         assert_eq!(first.ports[1].number, 10);
         let down = RdmaPort { number: 1, state: Some("DOWN".to_owned()), rate: None, link_layer: None };
         assert_eq!(second.ports, [down]);
+    }
+
+    #[test]
+    fn rdma_devices_know_how_far_the_gpus_are() {
+        let sys = topology::tests::two_sockets();
+        let facts = HostFacts::read(sys.path());
+        let names: Vec<_> = facts.rdma_devices.iter().map(|device| device.name.as_str()).collect();
+        assert_eq!(names, ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "rxe0"]);
+        let [first, .., fifth, soft] = &facts.rdma_devices[..] else { panic!("{facts:?}") };
+        assert_eq!((first.pci_address.as_deref(), first.numa_node), (Some("0000:19:00.0"), Some(0)));
+        assert_eq!(
+            first.gpus[0],
+            GpuDistance { pci_address: "0000:18:00.0".to_owned(), distance: Distance::SameSwitch }
+        );
+        assert_eq!((fifth.numa_node, fifth.gpus[1].distance), (Some(1), Distance::SameNode));
+        assert_eq!((soft.pci_address.as_deref(), soft.gpus[0].distance), (None, Distance::Unknown));
+        assert!(soft.is_active());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::BfsArgs;
+use gpuvm_kernels::layout::{BfsArgs, GraphView};
 
 use crate::answer::{Level, NO_PARENT, UNREACHED};
+use crate::config::{Directions, TransportKind};
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::graph::VertexId;
@@ -37,8 +38,10 @@ pub struct BfsResult {
 }
 
 impl PreparedGraph {
-    /// Level of every vertex: the fewest edges on a path from `source`. Level by level, each edge of the frontier
-    /// looked at once.
+    /// Level of every vertex: the fewest edges on a path from `source`. Level by level: the frontier looks at its edges, or
+    /// where the edges into each vertex are known (every edge has its reverse, or the graph has its reverse with it) and no
+    /// parents are asked for, unvisited vertices look for the frontier, whichever
+    /// is to fetch and look at less.
     ///
     /// # Errors
     /// [`Error::SourceOutOfRange`], [`Error::TargetOutOfRange`]; [`Error::NotPrepared`] if the workload was another;
@@ -55,13 +58,16 @@ impl PreparedGraph {
         let started = Instant::now();
         const { assert!(UNREACHED == u32::MAX && NO_PARENT == u32::MAX) };
         self.levels.fill(0xFF)?;
-        self.levels.write(source as usize, &[0])?;
+        let csr = self.graph.csr();
+        let row = csr.row_of(source);
+        let target = options.target.map(|target| csr.row_of(target));
+        self.levels.write(row as usize, &[0])?;
         if options.parents {
             self.parents.fill(0xFF)?;
         }
         let csr = self.graph.csr();
-        let edges = csr.out_degree(source);
-        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source)?;
+        let edges = csr.out_degree(row);
+        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), row)?;
         let (mut reached, mut max_level) = (1, 0);
         let mut stats = RunStats::default();
         if edges > 0 && options.depth_limit != Some(0) && options.target != Some(source) {
@@ -72,15 +78,30 @@ impl PreparedGraph {
                 parents: if options.parents { self.parents.address() } else { 0 },
                 num_reachable: self.num_reachable,
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
-                target: options.target.unwrap_or(VertexId::MAX),
+                original_ids: self.original_ids.address(),
+                target: target.unwrap_or(VertexId::MAX),
+                // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
+                incoming: match options.parents || self.config.directions == Directions::Push {
+                    true => GraphView::default(),
+                    false => self.incoming_view(&traversal.graph),
+                },
+                always_pulls: (self.config.directions == Directions::Pull).into(),
+                host_is_mapped: (self.config.transport.kind == TransportKind::Direct).into(),
+                fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
+                num_pages: self.plan.num_pages,
+                num_frames: self.plan.num_frames,
+                heads_stay: self.plan.heads_stay().into(),
             };
             let (end, steps) = self.run(&args, &traversal, self.first_step(&traversal, size, edges))?;
             stats.steps = steps;
             reached += end.total_discovered;
             max_level = end.last_discovery as Level;
         }
-        let levels = self.levels.to_vec()?;
-        let parents = if options.parents { Some(self.parents.to_vec()?) } else { None };
+        let levels = self.by_vertex(self.levels.to_vec()?);
+        let parents = match options.parents {
+            true => Some(self.by_vertex(self.parents.to_vec()?)),
+            false => None,
+        };
         stats.seconds = started.elapsed().as_secs_f64();
         Ok(BfsResult { source, levels, parents, reached, max_level, stats })
     }

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Instant;
 
 use gpuvm_kernels::layout::{ComponentsArgs, SCAN_VERTICES, Step};
@@ -49,7 +50,7 @@ impl PreparedGraph {
                 step.frontier = num_vertices;
             }
         }
-        let labels = self.labels.to_vec()?;
+        let labels = self.by_smallest_id(self.labels.to_vec()?);
         let mut sizes = vec![0_u32; labels.len()];
         for &label in &labels {
             sizes[label as usize] += 1;
@@ -61,5 +62,21 @@ impl PreparedGraph {
             .map(|(size, label)| (label.0 as VertexId, size.into()));
         stats.seconds = started.elapsed().as_secs_f64();
         Ok(ComponentsResult { labels, num_components, largest, stats })
+    }
+
+    /// Labels by vertex, each the smallest id of its component, from those of rows, each a row of its component.
+    fn by_smallest_id(&self, labels: Vec<VertexId>) -> Vec<VertexId> {
+        let Some(permutation) = self.csr().permutation() else { return labels };
+        let smallest: Vec<AtomicU32> = labels.par_iter().map(|_| AtomicU32::new(VertexId::MAX)).collect();
+        labels.par_iter().zip(permutation.original_ids().par_iter()).for_each(|(&label, &id)| {
+            let place = &smallest[label as usize];
+            // Most vertices are in one component and not its smallest: a look keeps their cores from taking turns.
+            if id < place.load(Relaxed) {
+                place.fetch_min(id, Relaxed);
+            }
+        });
+        let by_row: Vec<VertexId> =
+            labels.par_iter().map(|&label| smallest[label as usize].load(Relaxed)).collect();
+        permutation.by_vertex(&by_row)
     }
 }

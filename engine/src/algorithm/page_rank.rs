@@ -112,7 +112,8 @@ impl PreparedGraph {
             step.frontier = num_vertices;
         }
         let iterations = (end.number - 1) / 2;
-        let ranks = self.ranks.to_vec()?.into_par_iter().map(|rank| rank as f64 / ONE).collect();
+        let ranks =
+            self.by_vertex(self.ranks.to_vec()?).into_par_iter().map(|rank| rank as f64 / ONE).collect();
         Ok(PageRankResult {
             ranks,
             iterations,

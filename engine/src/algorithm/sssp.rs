@@ -4,6 +4,7 @@ use gpuvm_kernels::layout::{SsspArgs, SsspParentsArgs, Step};
 use rayon::prelude::*;
 
 use crate::answer::Distances;
+use crate::bands::Bands;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::graph::{VertexId, Weights};
@@ -51,6 +52,20 @@ const BUCKET_DEGREES: f64 = 8.0;
 /// The same where pages are evicted: each step comes back to most pages, so fewer steps are worth edges looked at twice.
 const EVICTING_BUCKET_DEGREES: f64 = 32.0;
 
+/// Width of a wide window, in floors of the first heavy band. On graphs with short paths all distances lie in one; it is
+/// bounded for those with long ones, where far distances found by light edges alone would all be too large.
+const WINDOW_FLOORS: f64 = 32.0;
+
+/// A bucket with more than this share of the light band's edges makes windows wide: its vertices, were they of one bucket
+/// after the other, would need most pages of heavy bands each time.
+const WIDE_SHARE: u64 = 512;
+
+/// Bins of a histogram for the floor of the first heavy band.
+const BINS_PER_FLOOR: f64 = 4.0;
+
+/// Vertices that histograms count, about.
+const SAMPLES: u64 = 1 << 16;
+
 impl PreparedGraph {
     /// Distance of every vertex: the smallest sum of weights on a path from `source`. Weights are not negative; edges
     /// of weight 0, and cycles of them, are fine.
@@ -77,37 +92,47 @@ impl PreparedGraph {
             Some(limit) => limit.to_bits(),
         };
         self.distances.fill(0xFF)?;
-        self.distances.write(source as usize, &[0])?;
+        let row = self.csr().row_of(source);
+        let target = options.target.map(|target| self.csr().row_of(target));
+        self.distances.write(row as usize, &[0])?;
         self.stamps.fill(0)?;
-        self.stamps.write(source as usize, &[1])?;
+        self.stamps.write(row as usize, &[1])?;
 
-        let csr = self.graph.csr();
-        let edges = csr.out_degree(source);
-        let size = self.frontiers[0].start(csr, self.graph.chunk_edges(), source)?;
+        let delta = self.bucket_width(options.delta);
+        let edges = self.csr().out_degree(row);
+        let graph = self.bands.as_ref().map_or(&self.graph, Bands::light);
+        let frontier_edges = graph.csr().out_degree(row);
+        let size = self.frontiers[0].start(graph.csr(), graph.chunk_edges(), row)?;
         let mut stats = RunStats::default();
         if edges > 0 {
-            let traversal = self.traversal(true, true);
-            let delta = self.bucket_width(options.delta);
-            let first = Step { threshold: delta, ..self.first_step(&traversal, size, edges) };
+            let (traversal, bands) = self.weighted_traversal(true)?;
+            let first = Step {
+                threshold: delta,
+                window_end: if bands == 0 { UNREACHED_BITS } else { delta },
+                ..self.first_step(&traversal, size, frontier_edges)
+            };
             let args = SsspArgs {
                 delta,
                 traversal,
+                bands,
                 distances: self.distances.address(),
                 stamps: self.stamps.address(),
-                bound: options.target.map_or(0, |target| self.distances.address() + 8 * u64::from(target)),
+                bound: target.map_or(0, |target| self.distances.address() + 8 * u64::from(target)),
                 limit,
+                ..self.band_args()
             };
             stats.steps = self.run(&args, &traversal, first)?.1;
         }
         let mut bits = self.distances.to_vec()?;
-        if let Some(target) = options.target {
+        if let Some(target) = target {
             // What was reached before the target was may lie beyond it, and need not be final.
             let limit = limit.min(bits[target as usize]);
             bits.par_iter_mut().filter(|distance| **distance > limit).for_each(|d| *d = UNREACHED_BITS);
             self.distances.write(0, &bits)?;
         }
-        let parents = if options.parents { Some(self.sssp_parents(source, &mut stats)?) } else { None };
+        let parents = if options.parents { Some(self.sssp_parents(row, &mut stats)?) } else { None };
         let reached = bits.par_iter().filter(|&&d| d != UNREACHED_BITS).count() as u64;
+        let bits = self.by_vertex(bits);
         let max = bits.par_iter().copied().filter(|&d| d != UNREACHED_BITS).max().unwrap_or(0);
         let (distances, max_distance) = if integer {
             (Distances::Integer(bits), max as f64)
@@ -126,29 +151,59 @@ impl PreparedGraph {
             Weights::Unit => f64::INFINITY,
             _ => {
                 let mean_degree = self.csr().num_edges() as f64 / self.csr().num_vertices() as f64;
-                let degrees = if self.plan.evicts() { EVICTING_BUCKET_DEGREES } else { BUCKET_DEGREES };
+                // The light band's pages come once and stay.
+                let comes_back = self.plan.evicts() && self.bands.is_none();
+                let degrees = if comes_back { EVICTING_BUCKET_DEGREES } else { BUCKET_DEGREES };
                 degrees * weights.sampled_mean() / mean_degree
             }
         });
+        self.distance_bits(width)
+    }
+
+    /// A width as the kernel takes it, a distance that is not 0.
+    fn distance_bits(&self, width: f64) -> u64 {
         if width.is_infinite() {
             UNREACHED_BITS
-        } else if weights.weight_type().is_integer() {
+        } else if self.csr().weights().weight_type().is_integer() {
             (width as u64).clamp(1, UNREACHED_BITS)
         } else {
             width.max(f64::MIN_POSITIVE).to_bits()
         }
     }
 
-    /// Parents that lead back to `source` along finished distances.
+    /// What the kernel gets of bands, but for their address.
+    fn band_args(&self) -> SsspArgs {
+        let Some(bands) = &self.bands else { return SsspArgs { num_bands: 1, ..SsspArgs::default() } };
+        let mut floors = [0; 3];
+        for (word, &floor) in floors.iter_mut().zip(bands.floors()).skip(1) {
+            *word = self.distance_bits(floor);
+        }
+        let light = bands.floors()[1];
+        SsspArgs {
+            num_bands: bands.floors().len() as u64,
+            floors,
+            window: self.distance_bits(light * WINDOW_FLOORS),
+            wide_edges: bands.light().csr().num_edges() / WIDE_SHARE,
+            histograms: bands.histograms(),
+            bins_per_distance: (BINS_PER_FLOOR / light).to_bits(),
+            sample_mask: (self.csr().num_vertices() / SAMPLES).next_power_of_two() - 1,
+            symmetric: self.csr().is_symmetric().into(),
+            ..SsspArgs::default()
+        }
+    }
+
+    /// Parents that lead back to the row `source` along finished distances.
     fn sssp_parents(&mut self, source: VertexId, stats: &mut RunStats) -> Result<Vec<VertexId>, Error> {
         self.parents.fill(0xFF)?;
-        let traversal = self.traversal(true, false);
+        let (traversal, bands) = self.weighted_traversal(false)?;
         let args = SsspParentsArgs {
             traversal,
             distances: self.distances.address(),
             parents: self.parents.address(),
             source,
-            reserved: 0,
+            num_bands: self.bands.as_ref().map_or(1, |bands| bands.floors().len() as u32),
+            bands,
+            original_ids: self.original_ids.address(),
         };
         let num_vertices = self.csr().num_vertices();
         let first = Step { scan: traversal.dense_scan, ..Step::default() };
@@ -157,6 +212,6 @@ impl PreparedGraph {
             step.frontier = num_vertices;
         }
         stats.steps.extend(steps);
-        self.parents.to_vec()
+        Ok(self.by_vertex(self.parents.to_vec()?))
     }
 }

@@ -59,6 +59,10 @@ impl CpuDevice {
         self.num_threads
     }
 
+    pub fn lanes(&self) -> WarpLanes {
+        self.lanes
+    }
+
     pub fn num_warps(&self) -> u32 {
         self.num_threads * self.lanes.block_warps()
     }

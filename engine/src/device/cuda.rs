@@ -97,6 +97,10 @@ impl CudaDevice {
         Ok((major as u32, minor as u32))
     }
 
+    pub fn num_multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
     pub fn max_warps(&self) -> u32 {
         self.multiprocessors * CUDA_BLOCKS_PER_MULTIPROCESSOR as u32 * WARPS_PER_BLOCK
     }
@@ -144,7 +148,7 @@ impl CudaDevice {
         let loaded = match known {
             Some(loaded) => loaded,
             None => {
-                let ptx = gpuvm_kernels::ptx(module).expect("a module of PTX");
+                let ptx = gpuvm_kernels::ptx(module).ok_or(Error::NoKernels { module })?;
                 let loaded =
                     self.context.load_module(Ptx::from_src(ptx)).map_err(driver_error("load kernels"))?;
                 modules.insert(module, Arc::clone(&loaded));
@@ -195,7 +199,7 @@ impl CudaDevice {
         let blocks = (num_warps / WARPS_PER_BLOCK).clamp(1, at_once * self.multiprocessors);
         let config =
             LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (BLOCK_THREADS, 1, 1), shared_mem_bytes: 0 };
-        let parameter = Parameter(*args);
+        let parameter = Launched(*args);
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&parameter);
         // SAFETY: the kernel takes one argument, of type `A` (the contract of `KernelArgs`); the rest is the caller's.
@@ -206,10 +210,10 @@ impl CudaDevice {
 
 /// A kernel's argument, passed by value.
 #[repr(transparent)]
-struct Parameter<A>(A);
+pub(super) struct Launched<A>(pub A);
 
 // SAFETY: shared structs are `repr(C)`, of fixed-width integers alone.
-unsafe impl<A: KernelArgs> DeviceRepr for Parameter<A> {}
+unsafe impl<A: KernelArgs> DeviceRepr for Launched<A> {}
 
 /// Bytes in device memory, or managed memory.
 #[derive(Debug)]
@@ -221,17 +225,24 @@ pub(crate) struct CudaMemory {
 #[derive(Debug)]
 enum Bytes {
     Device(CudaSlice<u8>),
-    Managed(ManagedBytes),
+    Managed(OwnBytes),
+    /// Not of the pool, whose memory other devices may not reach.
+    #[cfg(feature = "rdma")]
+    Alone(OwnBytes),
+    /// In host memory.
+    #[cfg(feature = "rdma")]
+    Pinned(PinnedBytes),
 }
 
+/// An allocation by itself.
 #[derive(Debug)]
-struct ManagedBytes {
+struct OwnBytes {
     address: sys::CUdeviceptr,
 }
 
-impl Drop for ManagedBytes {
+impl Drop for OwnBytes {
     fn drop(&mut self) {
-        // SAFETY: the address came from `malloc_managed`, and this is its only owner. Failure would leak, no more.
+        // SAFETY: the address came from `malloc_managed` or `malloc_sync`, and this is its only owner. Failure would leak.
         let _ = unsafe { result::memory_free(self.address) };
     }
 }
@@ -257,7 +268,7 @@ impl CudaMemory {
         // SAFETY: a plain allocation; `ManagedBytes` owns it from here on.
         let address = unsafe { result::malloc_managed(size, global) }
             .map_err(|_| Error::OutOfMemory { what: "managed memory", bytes: size as u64 })?;
-        let bytes = ManagedBytes { address };
+        let bytes = OwnBytes { address };
         // SAFETY: managed memory may be written by the host while no kernel runs; `size` bytes were allocated, and
         // nobody else knows of them.
         let target = unsafe { std::slice::from_raw_parts_mut(address as *mut MaybeUninit<u8>, size) };
@@ -274,10 +285,38 @@ impl CudaMemory {
         Ok(Self { device: Arc::clone(device), bytes: Bytes::Managed(bytes) })
     }
 
+    /// `size` zero bytes of the GPU's memory, which other devices can be shown.
+    #[cfg(feature = "rdma")]
+    pub fn for_other_devices(device: &Arc<CudaDevice>, what: &'static str, size: u64) -> Result<Self, Error> {
+        // What the pool gave back is free again once somebody waited.
+        device.context.synchronize().map_err(driver_error("wait for the device"))?;
+        device.context.bind_to_thread().map_err(driver_error("use the device"))?;
+        // SAFETY: a plain allocation; `OwnBytes` owns it from here on.
+        let address = unsafe { result::malloc_sync(size as usize) }
+            .map_err(|_| Error::OutOfMemory { what, bytes: size })?;
+        let mut memory = Self { device: Arc::clone(device), bytes: Bytes::Alone(OwnBytes { address }) };
+        memory.fill(0, size)?;
+        Ok(memory)
+    }
+
+    /// `size` zero bytes of host memory, which kernels reach across the link.
+    #[cfg(feature = "rdma")]
+    pub fn in_host_memory(device: &Arc<CudaDevice>, what: &'static str, size: u64) -> Result<Self, Error> {
+        let pinned = PinnedBytes::uninitialized(device, size as usize);
+        let pinned = pinned.map_err(|source| Error::Pin { what, bytes: size, source })?;
+        let mut memory = Self { device: Arc::clone(device), bytes: Bytes::Pinned(pinned) };
+        memory.fill(0, size)?;
+        Ok(memory)
+    }
+
     pub fn address(&self) -> u64 {
         match &self.bytes {
             Bytes::Device(slice) => slice.device_ptr(&self.device.stream).0,
-            Bytes::Managed(managed) => managed.address,
+            Bytes::Managed(own) => own.address,
+            #[cfg(feature = "rdma")]
+            Bytes::Alone(own) => own.address,
+            #[cfg(feature = "rdma")]
+            Bytes::Pinned(pinned) => pinned.address(),
         }
     }
 
@@ -391,16 +430,23 @@ unsafe impl Sync for PinnedBytes {}
 impl PinnedBytes {
     /// A copy of `bytes`, of which there is one at least.
     pub fn copied(device: &Arc<CudaDevice>, bytes: &[u8]) -> Result<Self, DriverError> {
-        device.context.bind_to_thread()?;
-        // SAFETY: a plain allocation; the value below owns it from here on.
-        let host = unsafe { result::malloc_host(bytes.len(), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
-        let mut pinned = Self { device: Arc::clone(device), host, address: 0 };
+        let pinned = Self::uninitialized(device, bytes.len())?;
         // SAFETY: `bytes.len()` bytes were allocated, of any content, and nobody else knows them yet.
-        let target = unsafe { std::slice::from_raw_parts_mut(host.cast::<MaybeUninit<u8>>(), bytes.len()) };
+        let target =
+            unsafe { std::slice::from_raw_parts_mut(pinned.host.cast::<MaybeUninit<u8>>(), bytes.len()) };
         let blocks = target.par_chunks_mut(1 << 20).zip(bytes.par_chunks(1 << 20));
         blocks.for_each(|(to, from)| {
             to.write_copy_of_slice(from);
         });
+        Ok(pinned)
+    }
+
+    /// `size` bytes of any content, one at least.
+    fn uninitialized(device: &Arc<CudaDevice>, size: usize) -> Result<Self, DriverError> {
+        device.context.bind_to_thread()?;
+        // SAFETY: a plain allocation; the value below owns it from here on.
+        let host = unsafe { result::malloc_host(size, sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
+        let mut pinned = Self { device: Arc::clone(device), host, address: 0 };
         // SAFETY: `host` was allocated above, to be mapped.
         unsafe { sys::cuMemHostGetDevicePointer_v2(&mut pinned.address, host, 0) }.result()?;
         Ok(pinned)

@@ -1,10 +1,13 @@
 //! Where kernels run: the [CPU device](cpu) or a [GPU](cuda). One enum, since memory, launches and the error slot come
 //! in two kinds and nothing else does.
 
+mod beside;
 mod cpu;
 mod cuda;
 mod cuda_facts;
 mod cuda_kernel;
+#[cfg(feature = "rdma")]
+mod gpu_direct;
 mod nvrtc;
 mod shared;
 
@@ -15,6 +18,7 @@ use gpuvm_kernels::cpu_device::KernelArgs;
 use crate::config::{DeviceKind, EngineConfig};
 use crate::error::Error;
 
+pub(crate) use beside::Beside;
 pub(crate) use cpu::{CpuDevice, total_memory_bytes};
 pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
 pub(crate) use cuda_kernel::{CudaKernel, Parameter};

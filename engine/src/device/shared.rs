@@ -1,7 +1,7 @@
 //! Memory that kernels and NICs share while a kernel runs, and the ways in which a host thread moves bytes there.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cudarc::driver::{CudaStream, sys};
 use memmap2::MmapMut;
@@ -103,6 +103,17 @@ impl SharedBytes {
         // SAFETY: in the allocation, as `host` asserts; the caller's word, and the queues' protocol, keep others away.
         unsafe { self.host(at, bytes.len() as u64).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(())
+    }
+
+    /// Writes a word that a running kernel polls; what was written before is visible to it then.
+    pub fn write_word(&self, at: u64, word: u32) -> Result<(), Error> {
+        match &self.place {
+            Place::Gpu(memory) => memory.write_beside_a_kernel(at, &word.to_ne_bytes()),
+            Place::Memory(_) | Place::Pinned(_) => {
+                self.atomic(at).store(word, Ordering::Release);
+                Ok(())
+            }
+        }
     }
 
     /// Sets `len` bytes that nobody else touches now.

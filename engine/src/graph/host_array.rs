@@ -74,7 +74,12 @@ impl<T: Pod + Send + Sync> HostArray<T> {
                 }
             },
         );
-        Ok(Self::from_owner(Mapped { map, elements: PhantomData }))
+        Ok(Self::from_map(map))
+    }
+
+    /// The elements that anonymous memory holds, from its first byte on.
+    pub(crate) fn from_map(map: MmapMut) -> Self {
+        Self::from_owner(Mapped { map, elements: PhantomData })
     }
 }
 

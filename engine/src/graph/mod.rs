@@ -2,13 +2,21 @@
 
 mod balanced_csr;
 mod csr;
+mod heads;
 mod host_array;
+mod order;
+mod reverse;
 mod sprs;
+mod weight_bands;
 mod weights;
 
 pub use balanced_csr::BalancedCsr;
 pub use csr::Csr;
+pub use heads::Heads;
+pub(crate) use heads::num_head_vertices;
 pub use host_array::HostArray;
+pub use order::{Order, Permutation};
+pub(crate) use weight_bands::WeightBands;
 pub use weights::{WeightRange, WeightType, Weights};
 
 /// A vertex: its row in the matrix, counted from 0. Graphs hold at most [`MAX_VERTICES`] of them.

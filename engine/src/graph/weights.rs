@@ -143,20 +143,25 @@ impl Weights {
 
     /// About the mean weight: of a thousand edges, evenly spread; 0 without edges.
     pub(crate) fn sampled_mean(&self) -> f64 {
+        let sample = self.sample();
+        sample.iter().sum::<f64>() / sample.len().max(1) as f64
+    }
+
+    /// The weights of a thousand edges, evenly spread; of the rules without storage all that there are.
+    pub(crate) fn sample(&self) -> Vec<f64> {
         const SAMPLES: usize = 1024;
-        fn mean<T: Copy + Into<f64>>(weights: &[T]) -> f64 {
+        fn sample<T: Copy + Into<f64>>(weights: &[T]) -> Vec<f64> {
             let stride = weights.len().div_ceil(SAMPLES).max(1);
-            let sample = weights.iter().step_by(stride);
-            sample.clone().map(|&w| w.into()).sum::<f64>() / sample.len().max(1) as f64
+            weights.iter().step_by(stride).map(|&w| w.into()).collect()
         }
         match self {
-            Self::Unit => 1.0,
-            Self::Hash => 128.0, // 1 to 255, all alike
-            Self::U8(w) => mean(w),
-            Self::U16(w) => mean(w),
-            Self::U32(w) => mean(w),
-            Self::F32(w) => mean(w),
-            Self::F64(w) => mean(w),
+            Self::Unit => vec![1.0],
+            Self::Hash => (1..=255).map(f64::from).collect(), // all alike
+            Self::U8(w) => sample(w),
+            Self::U16(w) => sample(w),
+            Self::U32(w) => sample(w),
+            Self::F32(w) => sample(w),
+            Self::F64(w) => sample(w),
         }
     }
 

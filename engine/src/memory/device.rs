@@ -41,6 +41,25 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
         Ok(Self { memory, len: len as usize, elements: PhantomData })
     }
 
+    /// The same where RDMA devices reach it: of a GPU an allocation that they can be shown, or, if they cannot, host memory.
+    #[cfg(feature = "rdma")]
+    pub(crate) fn for_rdma_devices(
+        device: &Device,
+        what: &'static str,
+        len: u64,
+        in_host_memory: bool,
+    ) -> Result<Self, Error> {
+        let bytes = len.saturating_mul(size_of::<T>() as u64);
+        let memory = match device {
+            Device::Cuda(cuda) if bytes > 0 && in_host_memory => {
+                CudaMemory::in_host_memory(cuda, what, bytes)?
+            }
+            Device::Cuda(cuda) if bytes > 0 => CudaMemory::for_other_devices(cuda, what, bytes)?,
+            _ => return Self::zeroed(device, what, len),
+        };
+        Ok(Self { memory: Memory::Cuda(memory), len: len as usize, elements: PhantomData })
+    }
+
     /// A copy of `elements`.
     pub(crate) fn copied(device: &Device, what: &'static str, elements: &[T]) -> Result<Self, Error> {
         let mut array = Self::zeroed(device, what, elements.len() as u64)?;

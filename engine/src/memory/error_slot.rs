@@ -101,7 +101,9 @@ impl ErrorSlot {
                 let syndrome = Syndrome(detail as u8);
                 PagingError::FailedRequest { page: subject, frame, place, syndrome }.into()
             }
-            layout::ERROR_NICS_LOST => PagingError::NicsLost { page: subject, num_nics: detail }.into(),
+            layout::ERROR_NICS_LOST => {
+                PagingError::NicsLost { page: subject, num_nics: detail, reasons: Vec::new() }.into()
+            }
             layout::ERROR_ELEMENT_OUT_OF_RANGE => {
                 PagingError::ElementOutOfRange { index: subject, len: detail }.into()
             }

@@ -3,9 +3,15 @@
 mod device;
 mod error_slot;
 mod pinned;
+#[expect(unsafe_code, reason = "a promise about addresses")]
+mod registration_cache;
 
 pub use device::DeviceArray;
 pub(crate) use device::anonymous;
 pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
 pub(crate) use pinned::PinnedArray;
+pub use registration_cache::{
+    MemoryKind, OwnedRegistration, PIN_ALIGNMENT, Pinnable, Pinner, Registered, Registration,
+    RegistrationCache, RegistrationError, RegistrationStats,
+};

@@ -1,6 +1,8 @@
 //! The host's side of paging: who owns the page entries and frames that `kernels/cuda/page_table.cuh` and
 //! `frame_pool.cuh` work on. While a kernel runs the host does nothing here: the fault path is the device's alone.
 
+use std::ops::Range;
+
 use gpuvm_kernels::layout::{
     EVICTION_CLOCK, EVICTION_FIFO, FramePoolView, FrameRing, NO_PAGE, PAGE_TABLE_EVICTS, PAGE_TABLE_QUEUES,
     PageTableView,
@@ -20,6 +22,7 @@ pub(crate) struct PageTable {
     frames: DeviceArray<u8>,
     num_frames: u32,
     num_pinned: u32,
+    kept: Range<u64>,
     page_shift: u32,
     evicts: bool,
     asks_nics: bool,
@@ -50,6 +53,7 @@ impl PageTable {
             frames: DeviceArray::zeroed(device, "page frames", frames * page_size.bytes())?,
             num_frames,
             num_pinned,
+            kept: 0..0,
             page_shift: page_size.shift(),
             evicts: frames < num_pages,
             asks_nics: false,
@@ -57,6 +61,12 @@ impl PageTable {
         };
         table.reset()?;
         Ok(table)
+    }
+
+    /// The same with a frame of its own, which it never leaves, for each of these pages: fewer than the pinned frames, of
+    /// which they are the first.
+    pub fn with_kept_pages(self, kept: Range<u64>) -> Self {
+        Self { kept, ..self }
     }
 
     /// From now on faults ask NICs, through the queues at this address.
@@ -70,6 +80,16 @@ impl PageTable {
     /// Address of the frames, and their bytes.
     pub fn frames(&self) -> (u64, u64) {
         (self.frames.address(), self.frames.len() as u64)
+    }
+
+    /// Puts the frames where RDMA devices reach them, before any page is in one.
+    #[cfg(feature = "rdma")]
+    pub fn place_frames_for_rdma(&mut self, device: &Device, in_host_memory: bool) -> Result<(), Error> {
+        let (what, bytes) = ("page frames", self.frames.len() as u64);
+        // Given back first: there may be no room for both.
+        self.frames = DeviceArray::zeroed(device, what, 0)?;
+        self.frames = DeviceArray::for_rdma_devices(device, what, bytes, in_host_memory)?;
+        Ok(())
     }
 
     /// Makes every page absent: the state of a new table, for cold runs and after a run that failed half way.
@@ -100,7 +120,8 @@ impl PageTable {
                 Policy::Fifo | Policy::PinnedShare => EVICTION_FIFO,
                 Policy::Clock => EVICTION_CLOCK,
             } as u32,
-            reserved: 0,
+            num_kept: (self.kept.end - self.kept.start) as u32,
+            first_kept_page: self.kept.start,
         }
     }
 

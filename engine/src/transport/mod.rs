@@ -5,11 +5,15 @@
 //! A [`Transport`] owns the queues and has them served while a kernel runs. Where host threads drive the NICs ([`served`]),
 //! all that a new kind of NIC needs is [`nic::Nic`].
 
+mod device;
+pub mod endpoint;
 mod faults;
 mod host;
 pub mod mlx5;
 pub(crate) mod nic;
 pub(crate) mod queues;
+#[cfg(feature = "rdma")]
+pub mod rdma;
 mod serve;
 mod served;
 mod settings;
@@ -20,6 +24,7 @@ use std::fmt::Debug;
 pub use settings::{FaultInjection, RnicModel, TransportConfig};
 pub use stats::{NicStats, Percentiles};
 
+use queues::Geometry;
 pub(crate) use queues::Memory;
 pub(crate) use stats::NicCounts;
 
@@ -48,14 +53,40 @@ pub(crate) trait Transport: Debug + Send + Sync {
 
 /// Whether this build has the transport.
 pub(crate) fn is_built(kind: TransportKind) -> bool {
-    matches!(kind, TransportKind::Direct | TransportKind::Host)
+    match kind {
+        TransportKind::Direct | TransportKind::Host | TransportKind::Device => true,
+        TransportKind::Rdma => cfg!(feature = "rdma"),
+        TransportKind::Mlx5 => false,
+    }
 }
 
 /// NICs that a transport has, before it is opened.
 pub(crate) fn num_nics(config: &TransportConfig) -> u32 {
     match config.kind {
         TransportKind::Direct => 0,
+        #[cfg(feature = "rdma")]
+        TransportKind::Rdma => rdma::num_nics(config),
         _ => config.rnics,
+    }
+}
+
+/// Warps that a launch leaves to the transport, on a GPU whose multiprocessors each run one block.
+pub(crate) fn num_warps_left(device: &Device, config: &TransportConfig) -> u32 {
+    match (config.kind, device) {
+        (TransportKind::Device, Device::Cuda(_)) => {
+            device::num_blocks(device, config) * device.warps_at_a_time()
+        }
+        _ => 0,
+    }
+}
+
+/// Bytes of device memory that the transport takes; queues in host memory are counted, too.
+pub(crate) fn device_bytes(config: &TransportConfig) -> u64 {
+    let queues = || Geometry::new(config, num_nics(config)).bytes();
+    match config.kind {
+        TransportKind::Direct => 0,
+        TransportKind::Device => queues() + device::state_bytes(config),
+        _ => queues(),
     }
 }
 
@@ -72,7 +103,10 @@ pub(crate) fn open(
     Ok(match config.kind {
         TransportKind::Direct => None,
         TransportKind::Host => Some(Box::new(host::open(device, config, memory)?)),
-        TransportKind::Device | TransportKind::Rdma | TransportKind::Mlx5 => {
+        TransportKind::Device => Some(Box::new(device::open(device, config, memory)?)),
+        #[cfg(feature = "rdma")]
+        TransportKind::Rdma => Some(Box::new(rdma::open(device, config, memory)?)),
+        _ => {
             return Err(Error::NoTransport { transport: config.kind.name() });
         }
     })

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use super::mlx5::{Status, WorkRequest};
 use crate::error::Error;
+use crate::memory::RegistrationStats;
 
 /// A NIC that a host thread drives: the thread takes requests out of the queues that kernels write, hands them on here, and
 /// writes the completions. It belongs to one thread at a time.
@@ -33,6 +34,16 @@ pub(crate) trait Nic: Debug + Send {
     /// Gives up what is under way and does not end, after a run that failed; once this returns, nothing is written to memory
     /// for it any more.
     fn reset(&mut self) {}
+
+    /// Why it is gone, once it is.
+    fn lost_because(&self) -> Option<String> {
+        None
+    }
+
+    /// What its registration cache did so far, if it has one.
+    fn registrations(&self) -> Option<RegistrationStats> {
+        None
+    }
 }
 
 /// The NIC is gone: unplugged, its link down for good.

@@ -96,14 +96,19 @@ impl Server {
                 std::hint::spin_loop();
             }
         }
+        self.counts.registrations = self.nic.registrations();
         let mut next = NicCounts::new(self.counts.name.clone());
         next.lost = self.lost;
+        next.lost_because.clone_from(&self.counts.lost_because);
         Ok(std::mem::replace(&mut self.counts, next))
     }
 
-    /// For queues that were emptied.
+    /// For queues that were emptied. The NIC starts anew as well: a request that failed may have stopped its queue pair.
     pub fn reset(&mut self) {
         self.forget();
+        if !self.lost {
+            self.nic.reset();
+        }
         self.taken.fill(0);
     }
 
@@ -213,6 +218,7 @@ impl Server {
         tracing::warn!(nic = %self.counts.name, requests = self.num_under_way, "a NIC is lost");
         self.lost = true;
         self.counts.lost = true;
+        self.counts.lost_because = self.nic.lost_because();
         self.end.mark_lost()?;
         let under_way: Vec<_> = self.under_way.iter().flatten().map(|request| request.id).collect();
         for id in under_way {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::is_built;
 use super::mlx5::Syndrome;
-use super::queues::Geometry;
-use super::{is_built, num_nics};
 use crate::config::TransportKind;
 use crate::error::Error;
 
@@ -18,6 +17,8 @@ const MOST_QUEUE_PAIRS: u32 = 4096;
 const MOST_QUEUE_DEPTH: u32 = 1024;
 /// NICs at most.
 const MOST_NICS: u32 = 16;
+/// The largest page, and what is registered with it, twice over.
+const LEAST_PIN_BUDGET: u64 = 2 << 20;
 
 /// Who moves the pages, and through which queues. All but the first apply to transports other than `direct`.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +34,11 @@ pub struct TransportConfig {
     pub fault_batch: u32,
     /// NICs that `host` and `device` stand for, 1 to 16; pages are striped over them.
     pub rnics: u32,
+    /// RDMA devices of transport `rdma`, by name (`mlx5_0`); if there is none, all whose port is active.
+    pub nics: Vec<String>,
+    /// Bytes of the graph that each device of transport `rdma` has registered at most, from 2 MiB on: pages are registered
+    /// when they are asked for, and those asked for longest ago make room. `None` registers all of it once.
+    pub pin_budget: Option<u64>,
     /// How slow they are; `None` for as fast as they can.
     pub rnic_model: Option<RnicModel>,
     /// What goes wrong, for tests.
@@ -49,6 +55,8 @@ impl Default for TransportConfig {
             queue_depth: 64,
             fault_batch: 8,
             rnics: 2,
+            nics: Vec::new(),
+            pin_budget: None,
             rnic_model: None,
             faults: FaultInjection::default(),
         }
@@ -59,11 +67,6 @@ impl TransportConfig {
     /// Whether pages are asked for through queues.
     pub fn uses_queues(&self) -> bool {
         self.kind != TransportKind::Direct
-    }
-
-    /// Bytes of device memory that the queues take: those in host memory are counted, too.
-    pub(crate) fn device_bytes(&self) -> u64 {
-        if self.uses_queues() { Geometry::new(self, num_nics(self)).bytes() } else { 0 }
     }
 
     /// # Errors
@@ -86,7 +89,14 @@ impl TransportConfig {
             (1..=depth).contains(&batch),
             "from 1 to the entries of a queue",
         )?;
-        check("NICs", nics, (1..=MOST_NICS).contains(&nics), "from 1 to 16")
+        check("NICs", nics, (1..=MOST_NICS).contains(&nics), "from 1 to 16")?;
+        if let Some(bytes) = self.pin_budget
+            && bytes < LEAST_PIN_BUDGET
+        {
+            return Err(Error::PinBudget { bytes, least: LEAST_PIN_BUDGET });
+        }
+        let named = self.nics.len() as u32;
+        check("NICs", named, named <= MOST_NICS, "from 1 to 16")
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::memory::RegistrationStats;
+
 /// What one NIC did in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NicStats {
@@ -27,6 +29,12 @@ pub struct NicStats {
     pub flushed: u64,
     /// Whether it was lost.
     pub lost: bool,
+    /// Why, if it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_because: Option<String>,
+    /// What its registration cache did since the graph was prepared; only with a budget of registered memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registrations: Option<RegistrationStats>,
 }
 
 /// Percentiles of a latency, in microseconds.
@@ -51,6 +59,8 @@ pub(crate) struct NicCounts {
     pub depth_sum: u64,
     pub flushed: u64,
     pub lost: bool,
+    pub lost_because: Option<String>,
+    pub registrations: Option<RegistrationStats>,
     latency_ns: Histogram<u64>,
 }
 
@@ -69,6 +79,8 @@ impl NicCounts {
             depth_sum: 0,
             flushed: 0,
             lost: false,
+            lost_because: None,
+            registrations: None,
             latency_ns: Histogram::new_with_max(LONGEST_NS, 2).expect("valid bounds"),
         }
     }
@@ -85,6 +97,11 @@ impl NicCounts {
         self.latency_ns.saturating_record_n(nanoseconds.min(LONGEST_NS), count);
     }
 
+    /// The NIC and why it is gone, if it is and says so.
+    pub fn why_lost(&self) -> Option<String> {
+        self.lost_because.as_ref().map(|why| format!("{}: {why}", self.name))
+    }
+
     /// Adds what the same NIC did in another kernel.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
@@ -95,6 +112,8 @@ impl NicCounts {
         self.depth_sum += other.depth_sum;
         self.flushed += other.flushed;
         self.lost |= other.lost;
+        self.lost_because.clone_from(&other.lost_because);
+        self.registrations = other.registrations;
         self.latency_ns.add(&other.latency_ns).expect("the same bounds");
     }
 
@@ -116,6 +135,8 @@ impl NicCounts {
             latency_us: Percentiles { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) },
             flushed: self.flushed,
             lost: self.lost,
+            lost_because: self.lost_because.clone(),
+            registrations: self.registrations,
         }
     }
 }

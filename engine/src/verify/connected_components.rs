@@ -29,7 +29,8 @@ pub fn connected_components(csr: &Csr, labels: &[VertexId]) -> Result<(), Differ
     let num_vertices = csr.num_vertices() as VertexId;
     let forest = Forest { parents: (0..num_vertices).into_par_iter().map(AtomicU32::new).collect() };
     (0..num_vertices).into_par_iter().for_each(|u| {
-        csr.neighbors(u).iter().filter(|&&v| v < num_vertices).for_each(|&v| forest.unite(u, v));
+        let neighbors = csr.neighbors(u).iter().filter(|&&v| v < num_vertices);
+        neighbors.for_each(|&v| forest.unite(csr.original_id(u), csr.original_id(v)));
     });
     match labels.par_iter().enumerate().position_first(|(v, &label)| label != forest.find(v as VertexId)) {
         None => Ok(()),

@@ -67,10 +67,10 @@ fn next_ranks(csr: &Csr, damping: f64, ranks: &[f64]) -> Vec<f64> {
     let n = csr.num_vertices();
     let sums: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(0)).collect();
     (0..n as VertexId).into_par_iter().for_each(|u| {
-        let row = csr.neighbors(u);
+        let row = csr.neighbors(csr.row_of(u));
         let carried = (ranks[u as usize] / row.len() as f64 * UNIT) as u64;
         for &v in row.iter().filter(|&&v| u64::from(v) < n) {
-            sums[v as usize].fetch_add(carried, Relaxed);
+            sums[csr.original_id(v) as usize].fetch_add(carried, Relaxed);
         }
     });
     let given: u64 = sums.par_iter().map(|sum| sum.load(Relaxed)).sum();

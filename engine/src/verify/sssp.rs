@@ -146,8 +146,7 @@ measure_of_distance!(f64, Real, f64::INFINITY, |sum: f64, w| sum + w, f64::total
 /// holds no wrong vertex. Offers come before the uncertified of equal value, as a vertex given too much leaves right
 /// ones behind it uncertified.
 pub(super) struct Certificate<'a, T, W> {
-    row_offsets: &'a [u64],
-    column_indices: &'a [VertexId],
+    csr: &'a Csr,
     weight: W,
     source: VertexId,
     /// The largest value to be reached, without regard to the target.
@@ -177,8 +176,7 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         }
         let last = target.and_then(|target| values.get(target as usize)).filter(|&&value| value <= limit);
         Ok(Self {
-            row_offsets: csr.row_offsets(),
-            column_indices: csr.column_indices(),
+            csr,
             weight,
             source,
             limit,
@@ -220,7 +218,7 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
     fn step(&self, frontier: &[VertexId]) -> Step<T> {
         /// Fewer edges than this are followed sooner than threads are woken.
         const PARALLEL_EDGES: u64 = 16 * 1024;
-        let num_edges = |&u: &VertexId| self.row_offsets[u as usize + 1] - self.row_offsets[u as usize];
+        let num_edges = |&u: &VertexId| self.csr.out_degree(self.csr.row_of(u));
         let follow = |mut step: Step<T>, &u: &VertexId| {
             for (v, offer) in self.offers_of(u) {
                 // A column that is no vertex of a damaged graph is one that the answer left unreached.
@@ -250,10 +248,10 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
 
     /// The edges of `u`: where they lead, and what they offer there if that is within the limit.
     fn offers_of(&self, u: VertexId) -> impl Iterator<Item = (VertexId, T)> + '_ {
-        let row = self.row_offsets[u as usize]..self.row_offsets[u as usize + 1];
+        let begin = self.csr.row_offsets()[self.csr.row_of(u) as usize];
         let value = self.values[u as usize];
-        row.filter_map(move |e| {
-            let v = self.column_indices[e as usize];
+        self.csr.neighbors(self.csr.row_of(u)).iter().zip(begin..).filter_map(move |(&column, e)| {
+            let v = self.csr.original_id(column);
             let offer = value.along((self.weight)(e, u, v));
             (offer <= self.limit).then_some((v, offer))
         })

@@ -47,6 +47,11 @@
 //! | `row_offsets` | u64, vertices + 1: from 0 to the number of edges, never falling |
 //! | `column_indices` | u32, one an edge |
 //! | `weights` | one an edge, of the type the header names; no such section for unit and hash |
+//! | `heads` | u32, a copy of the first neighbours of each vertex up to the last with edges: 1, 2, 4, 8 or 16 a vertex, as the bytes of the section say; `0xFFFFFFFF` where a row has fewer. May be missing |
+//! | `original_ids` | u32, one a vertex: the id of the vertex that each row is of, where rows are in another order. Row offsets, column indices and heads count rows. May be missing: row r is that of vertex r |
+//! | `reverse_offsets` | u64, vertices + 1: row offsets of the reverse of a directed graph. May be missing, with the next two |
+//! | `reverse_columns` | u32, one an edge: for each row the rows that have an edge to it, rising |
+//! | `reverse_heads` | as `heads`, of the reverse graph. May be missing |
 //!
 //! Sections of other names are skipped, so that later versions of the writer may add to a file that this reader opens.
 //!
@@ -67,7 +72,8 @@ use std::time::Instant;
 
 use bytemuck::AnyBitPattern;
 use bytesize::ByteSize;
-use gpuvm_engine::graph::{Csr, HostArray, WeightType, Weights};
+use gpuvm_engine::GraphError;
+use gpuvm_engine::graph::{Csr, HostArray, Permutation, WeightType, Weights};
 use rayon::prelude::*;
 
 use crate::LoadedGraph;
@@ -86,6 +92,11 @@ pub use write::write_gvg;
 const ROW_OFFSETS: &str = "row_offsets";
 const COLUMN_INDICES: &str = "column_indices";
 const WEIGHTS: &str = "weights";
+const HEADS: &str = "heads";
+const ORIGINAL_IDS: &str = "original_ids";
+const REVERSE_OFFSETS: &str = "reverse_offsets";
+const REVERSE_COLUMNS: &str = "reverse_columns";
+const REVERSE_HEADS: &str = "reverse_heads";
 /// What a thread checksums or a write call takes at a time.
 const CHUNK: usize = 4 << 20;
 
@@ -132,6 +143,19 @@ impl Sections<'_> {
             return Err(LoadError::DamagedGvg { path: self.path.to_owned(), reason });
         }
         Ok(HostArray::from_owner(mapped))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.head.sections.iter().any(|section| section.name == name)
+    }
+
+    /// An array as long as its section, if there is one.
+    fn of_any_length<T: AnyBitPattern + Send + Sync>(
+        &self,
+        name: &str,
+    ) -> Result<Option<HostArray<T>>, LoadError> {
+        let section = self.head.sections.iter().find(|section| section.name == name);
+        section.map(|section| self.array(name, section.bytes / size_of::<T>() as u64)).transpose()
     }
 
     fn weights(&self) -> Result<Weights, LoadError> {
@@ -201,12 +225,69 @@ pub(crate) fn open(
         _ => Weights::Unit,
     };
     let symmetric = head.flags & SYMMETRIC != 0 || symmetric_without_signs(&head.summary, options.weights);
-    let csr = Csr::with_unread_columns(row_offsets, column_indices, weights, symmetric)
+    let mut csr = Csr::with_unread_columns(row_offsets, column_indices, weights, symmetric)
         .and_then(|csr| if options.verify_file { csr.check_column_indices().map(|()| csr) } else { Ok(csr) })
-        .and_then(|csr| with_rule(csr, options.weights))
         .map_err(|source| LoadError::Graph { path: path.to_owned(), source })?;
+    if let Some(ids) = sections.of_any_length::<u32>(ORIGINAL_IDS)? {
+        let ordered = Permutation::new(ids).and_then(|permutation| csr.with_permutation(permutation));
+        csr = ordered.map_err(|error| in_section(ORIGINAL_IDS, path, &error))?;
+    }
+    csr = with_rule(csr, options.weights)
+        .map_err(|source| LoadError::Graph { path: path.to_owned(), source })?;
+    csr = with_heads(csr, HEADS, &sections, options)?;
+    if sections.has(REVERSE_OFFSETS) && !csr.is_symmetric() {
+        let row_offsets = sections.array::<u64>(REVERSE_OFFSETS, head.num_vertices + 1)?;
+        let columns = sections.array::<u32>(REVERSE_COLUMNS, head.num_edges)?;
+        let reverse = Csr::with_unread_columns(row_offsets, columns, Weights::Unit, false)
+            .and_then(
+                |csr| if options.verify_file { csr.check_column_indices().map(|()| csr) } else { Ok(csr) },
+            )
+            .map_err(|error| in_section(REVERSE_OFFSETS, path, &error))?;
+        let reverse = with_heads(reverse, REVERSE_HEADS, &sections, options)?;
+        if options.verify_file {
+            verify_reverse(&csr, &reverse, path)?;
+        }
+        csr = csr.with_kept_reverse(reverse).map_err(|error| in_section(REVERSE_OFFSETS, path, &error))?;
+    }
     let summary = LoadSummary { build_seconds: started.elapsed().as_secs_f64(), ..head.summary };
     Ok(LoadedGraph { csr, summary })
+}
+
+/// The graph with the heads of a section, if there is one.
+fn with_heads(
+    mut csr: Csr,
+    name: &str,
+    sections: &Sections,
+    options: &LoadOptions,
+) -> Result<Csr, LoadError> {
+    let wrong = |error| in_section(name, sections.path, &error);
+    if let Some(heads) = sections.of_any_length::<u32>(name)? {
+        csr = csr.with_kept_heads(heads).map_err(wrong)?;
+        if options.verify_file
+            && let Some(heads) = csr.heads()
+        {
+            heads.check(csr.row_offsets(), csr.column_indices()).map_err(wrong)?;
+        }
+    }
+    Ok(csr)
+}
+
+/// Reverses the graph and compares.
+fn verify_reverse(csr: &Csr, reverse: &Csr, path: &Path) -> Result<(), LoadError> {
+    let wrong = |reason: &str| LoadError::DamagedGvg { path: path.to_owned(), reason: reason.to_owned() };
+    let reversed = csr.reversed().map_err(|error| in_section(COLUMN_INDICES, path, &error))?;
+    if reversed.row_offsets().as_slice() != reverse.row_offsets().as_slice() {
+        return Err(wrong("section reverse_offsets: these are not the degrees of the reversed graph"));
+    }
+    if reversed.column_indices().as_slice() != reverse.column_indices().as_slice() {
+        return Err(wrong("section reverse_columns: these are not the edges of the reversed graph"));
+    }
+    Ok(())
+}
+
+/// What is wrong with a section.
+fn in_section(name: &str, path: &Path, error: &GraphError) -> LoadError {
+    LoadError::DamagedGvg { path: path.to_owned(), reason: format!("section {name}: {error}") }
 }
 
 /// A skew-symmetric matrix is symmetric once the signs of its values do not count.

@@ -13,6 +13,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use gpuvm_engine::graph::{Csr, Order};
+
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
@@ -91,22 +93,29 @@ impl FromStr for OutputFormat {
 ///
 /// # Errors
 /// [`LoadError::Write`] with the cause; [`LoadError::Interrupted`] when `progress` says so; what the format cannot hold is
-/// [`LoadError::TooLargeForGap`] or [`LoadError::NoGapWeight`].
+/// [`LoadError::TooLargeForGap`] or [`LoadError::NoGapWeight`]; [`LoadError::NaturalOrder`] where memory does not do.
 pub fn write_graph(
     path: &Path,
     format: OutputFormat,
     graph: &LoadedGraph,
     progress: &dyn Progress,
 ) -> Result<u64, LoadError> {
-    let csr = &graph.csr;
+    // Other formats know vertices by their ids alone.
+    let natural = || in_natural_order(&graph.csr, path);
     match format {
         OutputFormat::Gvg => write_gvg(path, graph, progress),
-        OutputFormat::MatrixMarket => text::matrix_market(path, csr, progress),
-        OutputFormat::EdgeList => text::edge_list(path, csr, false, progress),
-        OutputFormat::WeightedEdgeList => text::edge_list(path, csr, true, progress),
-        OutputFormat::GapSerialized => gap::serialized(path, csr, false, progress),
-        OutputFormat::GapWeightedSerialized => gap::serialized(path, csr, true, progress),
+        OutputFormat::MatrixMarket => text::matrix_market(path, &natural()?, progress),
+        OutputFormat::EdgeList => text::edge_list(path, &natural()?, false, progress),
+        OutputFormat::WeightedEdgeList => text::edge_list(path, &natural()?, true, progress),
+        OutputFormat::GapSerialized => gap::serialized(path, &natural()?, false, progress),
+        OutputFormat::GapWeightedSerialized => gap::serialized(path, &natural()?, true, progress),
     }
+}
+
+/// The graph with row u that of vertex u.
+pub(crate) fn in_natural_order(csr: &Csr, path: &Path) -> Result<Csr, LoadError> {
+    let natural = csr.clone().in_order(Order::Natural);
+    natural.map_err(|source| LoadError::NaturalOrder { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

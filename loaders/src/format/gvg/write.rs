@@ -7,7 +7,10 @@ use super::head::{
     ALIGNMENT, BIPARTITE, DUPLICATES_KEPT, ENTRY_BYTES, HEADER_BYTES, Head, LOOPS_KEPT, SYMMETRIC,
     SYMMETRIZED, Section,
 };
-use super::{CHUNK, COLUMN_INDICES, ROW_OFFSETS, WEIGHTS, checksum};
+use super::{
+    CHUNK, COLUMN_INDICES, HEADS, ORIGINAL_IDS, REVERSE_COLUMNS, REVERSE_HEADS, REVERSE_OFFSETS, ROW_OFFSETS,
+    WEIGHTS, checksum,
+};
 use crate::LoadedGraph;
 use crate::error::LoadError;
 use crate::progress::Progress;
@@ -33,6 +36,19 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     ];
     if csr.weights().stored_len().is_some() {
         contents.push((WEIGHTS, csr.weights().as_bytes()));
+    }
+    if let Some(heads) = csr.heads().filter(|heads| heads.num_vertices() > 0) {
+        contents.push((HEADS, bytemuck::cast_slice(heads.ids())));
+    }
+    if let Some(permutation) = csr.permutation() {
+        contents.push((ORIGINAL_IDS, bytemuck::cast_slice(permutation.original_ids())));
+    }
+    if let Some(reverse) = csr.reverse() {
+        contents.push((REVERSE_OFFSETS, bytemuck::cast_slice(reverse.row_offsets())));
+        contents.push((REVERSE_COLUMNS, bytemuck::cast_slice(reverse.column_indices())));
+        if let Some(heads) = reverse.heads().filter(|heads| heads.num_vertices() > 0) {
+            contents.push((REVERSE_HEADS, bytemuck::cast_slice(heads.ids())));
+        }
     }
     let total: u64 = contents.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     progress.begin("checksum", total);
