@@ -12,8 +12,8 @@ use gpuvm_loaders::{Format, OutputFormat, WeightRule};
 
 /// Graph analytics for graphs larger than GPU memory
 ///
-/// Reads Matrix Market files (plain, .gz, .tar.gz as SuiteSparse ships them) and .gvg files made by `convert`, and
-/// generates graphs known by name (`datasets` lists them). Vertex ids are those of the file counted from 0: row i
+/// Reads graph files of many formats (`--format` lists them), plain, compressed or in archives, and .gvg files made by
+/// `convert`, and generates graphs known by name (`datasets` lists them). Vertex ids are those of the file counted from 0: row i
 /// of the matrix is vertex i - 1.
 #[derive(Debug, Parser)]
 #[command(version = concat!(env!("CARGO_PKG_VERSION"), "\ndevices: cpu"))]
@@ -309,8 +309,8 @@ pub struct DoctorArgs {
 /// What every run takes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The graph: a Matrix Market file (.mtx, .mtx.gz, .tar.gz), a .gvg file, or a name as in gap-kron:24, gap-urand:20,
-    /// grid:200x300, GK, which is generated once and kept
+    /// The graph: a file of any format (.mtx, .tar.gz, .txt, .csv, .gr, .graph, .gvg, ...), or a name as in gap-kron:24,
+    /// gap-urand:20, grid:200x300, GK, which is generated once and kept
     #[arg(long, value_name = "FILE|NAME", help_heading = "Graph")]
     pub graph: PathBuf,
     /// Order of the rows in memory, as for `convert`; that of the file if not given
@@ -363,6 +363,16 @@ pub struct LoadArgs {
     /// Format of the file, instead of what its bytes say
     #[arg(long, value_name = "NAME", value_parser = format())]
     pub format: Option<Format>,
+    /// Columns of source, target and weight in an edge list or a table: names, or numbers from 1, as in src,dst,weight
+    #[arg(long, value_name = "A,B[,W]")]
+    pub columns: Option<String>,
+    /// Number the ids of an edge list that occur from 0, in their order, instead of taking them for numbers of vertices;
+    /// results and --source speak the ids of the file
+    #[arg(long)]
+    pub relabel: bool,
+    /// The file in an archive that is the graph
+    #[arg(long, value_name = "NAME")]
+    pub member: Option<String>,
     /// Take rows and columns as two sets of vertices: row i is vertex i - 1, column j is vertex rows + j - 1
     #[arg(long)]
     pub bipartite: bool,

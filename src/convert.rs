@@ -159,7 +159,7 @@ fn check_layout(layout: &LayoutArgs, format: OutputFormat, in_bound: bool) -> Re
 
 /// The graph as its file is to hold it.
 fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
-    let LoadedGraph { csr, summary } = graph;
+    let LoadedGraph { csr, summary, ids } = graph;
     let order = layout.order.of(&csr);
     let csr = csr.in_order(order)?;
     // Heads serve bottom-up steps, which go over the edges into each vertex.
@@ -176,7 +176,7 @@ fn laid_out(graph: LoadedGraph, layout: &LayoutArgs) -> Result<LoadedGraph> {
         false if layout.reverse || csr.reverse().is_some() => csr.with_reverse(heads)?,
         false => csr,
     };
-    Ok(LoadedGraph { csr, summary })
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 fn write(

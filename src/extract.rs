@@ -72,7 +72,8 @@ pub fn extract(args: ExtractArgs, quiet: bool, watch: &Watch) -> Result<()> {
             (largest_component(&graph.csr, threads, watch)?, "largest component".into())
         }
         Part::Around { vertex, hops } => {
-            let around = settings::vertex("vertex", vertex, &graph.csr)?;
+            let around =
+                settings::vertex("vertex", vertex, &graph.csr, &crate::ids::Ids::new(graph.ids.clone()))?;
             (around_vertex(&graph.csr, around, hops, threads, watch)?, format!("{hops} hops around {around}"))
         }
     };

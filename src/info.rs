@@ -110,7 +110,7 @@ pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
             }
             _ => Err(error),
         });
-    let Opened { graph: LoadedGraph { csr, summary }, cache } = opened?;
+    let Opened { graph: LoadedGraph { csr, summary, .. }, cache } = opened?;
     let timings = Timings::of_load(started.elapsed(), &summary);
     watch.interrupt.check()?;
 

@@ -8,6 +8,7 @@ mod args;
 mod convert;
 mod doctor;
 mod extract;
+mod ids;
 mod info;
 mod known;
 mod named;

@@ -188,7 +188,7 @@ pub fn make(graph: GeneratedGraph, weights: GapWeights, watch: &Watch) -> Result
         expanded_entries: entries,
         ..LoadSummary::default()
     };
-    Ok(LoadedGraph { csr, summary })
+    Ok(LoadedGraph { csr, summary, ids: None })
 }
 
 fn cannot_generate(graph: GeneratedGraph, error: GenerateError) -> Error {

@@ -16,6 +16,7 @@ use ndarray::IxDyn;
 use ndarray_npy::{WritableElement, write_zeroed_npy};
 use tempfile::NamedTempFile;
 
+use crate::ids::Ids;
 use crate::run::Answer;
 use crate::settings::JsonTarget;
 
@@ -140,6 +141,7 @@ pub struct Output {
     num_runs: usize,
     with_parents: bool,
     started: bool,
+    ids: Ids,
 }
 
 #[derive(Debug)]
@@ -147,6 +149,7 @@ enum Format {
     /// A file of values and one of parents.
     Npy {
         parents: Option<Draft>,
+        ids: Option<Draft>,
     },
     Csv,
     Txt {
@@ -162,13 +165,20 @@ impl Output {
             Some("npy") => {
                 let parents =
                     with_parents.then(|| Draft::create(&path.with_extension("parents.npy"))).transpose()?;
-                Format::Npy { parents }
+                Format::Npy { parents, ids: None }
             }
             Some("csv") => Format::Csv,
             Some("txt") => Format::Txt { answers: Vec::new() },
             _ => bail!("{}: results are written as .npy, .csv or .txt, name the file so", path.display()),
         };
-        Ok(Self { values: Draft::create(path)?, format, num_runs: 1, with_parents, started: false })
+        Ok(Self {
+            values: Draft::create(path)?,
+            format,
+            num_runs: 1,
+            with_parents,
+            started: false,
+            ids: Ids::default(),
+        })
     }
 
     /// The file that will be there.
@@ -176,17 +186,26 @@ impl Output {
         self.values.target()
     }
 
-    /// So many answers will be [pushed](Self::push).
-    pub fn expect_runs(&mut self, num_runs: usize) {
+    /// So many answers will be [pushed](Self::push), on a graph whose vertices are called so.
+    pub fn expect_runs(&mut self, num_runs: usize, ids: &Ids) -> Result<()> {
         self.num_runs = num_runs;
+        self.ids = ids.clone();
+        // Beside an array of values by vertex, the ids of the vertices.
+        if let (Format::Npy { ids: file, .. }, Some(list)) = (&mut self.format, ids.list()) {
+            let mut draft = Draft::create(&self.values.target.with_extension("ids.npy"))?;
+            push_row::<_, u64>(&mut draft, true, 1, list, Ok)?;
+            *file = Some(draft);
+        }
+        Ok(())
     }
 
     /// Adds an answer.
     pub fn push(&mut self, answer: Answer) -> Result<()> {
         let first = !std::mem::replace(&mut self.started, true);
         let (num_runs, values, with_parents) = (self.num_runs, &mut self.values, self.with_parents);
+        let ids = &self.ids;
         match &mut self.format {
-            Format::Npy { parents } => {
+            Format::Npy { parents, .. } => {
                 push_npy(values, first, num_runs, &answer)?;
                 if let (Some(draft), Some(parents)) = (parents, answer.parents()) {
                     let id = |parent| Ok(if parent == NO_PARENT { -1 } else { i64::from(parent) });
@@ -194,7 +213,7 @@ impl Output {
                 }
                 Ok(())
             }
-            Format::Csv => push_csv(values, first, num_runs, with_parents, &answer)
+            Format::Csv => push_csv(values, first, num_runs, with_parents, ids, &answer)
                 .map_err(|e| cannot_write(&values.target)(e)),
             Format::Txt { answers } => {
                 answers.push(answer);
@@ -206,10 +225,15 @@ impl Output {
     /// Puts the files in their places.
     pub fn keep(mut self) -> Result<()> {
         match self.format {
-            Format::Npy { parents: Some(parents) } => parents.keep()?,
-            Format::Npy { parents: None } | Format::Csv => {}
+            Format::Npy { parents, ids } => {
+                for draft in [parents, ids].into_iter().flatten() {
+                    draft.keep()?;
+                }
+            }
+            Format::Csv => {}
             Format::Txt { answers } => {
-                write_txt(&mut self.values, &answers).map_err(|e| cannot_write(&self.values.target)(e))?;
+                write_txt(&mut self.values, &self.ids, &answers)
+                    .map_err(|e| cannot_write(&self.values.target)(e))?;
             }
         }
         self.values.keep()
@@ -272,6 +296,7 @@ fn push_csv(
     first: bool,
     num_runs: usize,
     with_parents: bool,
+    ids: &Ids,
     answer: &Answer,
 ) -> io::Result<()> {
     let source = if num_runs == 1 { None } else { answer.source() };
@@ -282,13 +307,13 @@ fn push_csv(
     }
     for v in 0..answer.num_vertices() as VertexId {
         if let Some(source) = source {
-            write!(out, "{source},")?;
+            write!(out, "{},", ids.of(source))?;
         }
-        write!(out, "{v},")?;
-        write_value(out, answer, v)?;
+        write!(out, "{},", ids.of(v))?;
+        write_value(out, ids, answer, v)?;
         if let Some(parents) = answer.parents() {
             out.write_all(b",")?;
-            write_parent(out, parents[v as usize])?;
+            write_parent(out, ids, parents[v as usize])?;
         }
         out.write_all(b"\n")?;
     }
@@ -296,32 +321,32 @@ fn push_csv(
 }
 
 /// A line a vertex: its values in the order of the runs, then its parents in the same order.
-fn write_txt(out: &mut impl Write, answers: &[Answer]) -> io::Result<()> {
+fn write_txt(out: &mut impl Write, ids: &Ids, answers: &[Answer]) -> io::Result<()> {
     let num_vertices = answers.first().map_or(0, Answer::num_vertices);
     for v in 0..num_vertices as VertexId {
         for (i, answer) in answers.iter().enumerate() {
             if i > 0 {
                 out.write_all(b" ")?;
             }
-            write_value(out, answer, v)?;
+            write_value(out, ids, answer, v)?;
         }
         for parents in answers.iter().filter_map(Answer::parents) {
             out.write_all(b" ")?;
-            write_parent(out, parents[v as usize])?;
+            write_parent(out, ids, parents[v as usize])?;
         }
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-fn write_value(out: &mut impl Write, answer: &Answer, v: VertexId) -> io::Result<()> {
+fn write_value(out: &mut impl Write, ids: &Ids, answer: &Answer, v: VertexId) -> io::Result<()> {
     let v = v as usize;
     match answer {
         Answer::Bfs(result) => match result.levels[v] {
             UNREACHED => out.write_all(b"-1"),
             level => write!(out, "{level}"),
         },
-        Answer::Components(result) => write!(out, "{}", result.labels[v]),
+        Answer::Components(result) => write!(out, "{}", ids.of(result.labels[v])),
         Answer::PageRank(result) => write!(out, "{:?}", result.ranks[v]),
         Answer::Sssp(result) => match &result.distances {
             Distances::Integer(distances) if distances[v] == Distances::UNREACHED => out.write_all(b"-1"),
@@ -332,9 +357,9 @@ fn write_value(out: &mut impl Write, answer: &Answer, v: VertexId) -> io::Result
     }
 }
 
-fn write_parent(out: &mut impl Write, parent: VertexId) -> io::Result<()> {
+fn write_parent(out: &mut impl Write, ids: &Ids, parent: VertexId) -> io::Result<()> {
     match parent {
         NO_PARENT => out.write_all(b"-1"),
-        parent => write!(out, "{parent}"),
+        parent => write!(out, "{}", ids.of(parent)),
     }
 }

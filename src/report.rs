@@ -16,6 +16,7 @@ use gpuvm_loaders::{Converted, LoadSummary};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::ids::Ids;
 use crate::named::CacheReport;
 use crate::output::JsonSink;
 use crate::profile::{self, Columns};
@@ -230,7 +231,7 @@ struct Components {
 
 #[derive(Clone, Debug, Serialize)]
 struct Component {
-    label: VertexId,
+    label: u64,
     vertices: u64,
 }
 
@@ -246,7 +247,7 @@ struct Ranks {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Rank {
-    vertex: VertexId,
+    vertex: u64,
     rank: f64,
 }
 
@@ -254,10 +255,10 @@ impl Ranks {
     /// Ranks that are shown.
     const SHOWN: usize = 10;
 
-    fn new(found: &PageRankResult) -> Self {
+    fn new(found: &PageRankResult, ids: &Ids) -> Self {
         let larger = |a: &Rank, b: &Rank| b.rank.total_cmp(&a.rank).then(a.vertex.cmp(&b.vertex));
-        let all = found.ranks.par_iter().enumerate().map(|(v, &rank)| Rank { vertex: v as VertexId, rank });
-        let largest = all
+        let all = found.ranks.par_iter().enumerate().map(|(v, &rank)| Rank { vertex: v as u64, rank });
+        let mut largest = all
             .fold(Vec::new, |mut largest, rank| {
                 let at = largest.partition_point(|other| larger(other, &rank).is_lt());
                 if at < Self::SHOWN {
@@ -272,6 +273,7 @@ impl Ranks {
                 a.truncate(Self::SHOWN);
                 a
             });
+        largest.iter_mut().for_each(|rank| rank.vertex = ids.of(rank.vertex as VertexId));
         Self { iterations: found.iterations, change: found.change, converged: found.converged, largest }
     }
 
@@ -290,7 +292,7 @@ impl Ranks {
 #[derive(Clone, Debug, Serialize)]
 struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<VertexId>,
+    source: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reached: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -298,7 +300,7 @@ struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_distance: Option<Distance>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    farthest_vertex: Option<VertexId>,
+    farthest_vertex: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<Target>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -318,11 +320,11 @@ struct Run {
 
 #[derive(Clone, Debug, Serialize)]
 struct Target {
-    vertex: VertexId,
+    vertex: u64,
     /// Level or distance; none if not reached.
     value: Option<Distance>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<Vec<VertexId>>,
+    path: Option<Vec<u64>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -333,7 +335,7 @@ struct Mean {
 }
 
 impl Run {
-    fn new(answer: &Answer, csr: &Csr, target: Option<VertexId>, nics: Vec<NicStats>) -> Self {
+    fn new(answer: &Answer, csr: &Csr, ids: &Ids, target: Option<VertexId>, nics: Vec<NicStats>) -> Self {
         let stats = answer.stats();
         let vertices = (0..csr.num_vertices() as VertexId).into_par_iter();
         let edges_of_reached: u64 =
@@ -353,19 +355,19 @@ impl Run {
         let largest = farthest.map(|(_, value)| value);
         let no_way_out = |&source: &VertexId| csr.out_degree(csr.row_of(source)) == 0;
         Self {
-            source: answer.source(),
+            source: answer.source().map(|source| ids.of(source)),
             reached,
             max_level: largest.filter(|_| matches!(answer, Answer::Bfs(_))),
             max_distance: largest.filter(|_| matches!(answer, Answer::Sssp(_))),
-            farthest_vertex: farthest.map(|(vertex, _)| vertex),
+            farthest_vertex: farthest.map(|(vertex, _)| ids.of(vertex)),
             target: target.map(|vertex| Target {
-                vertex,
+                vertex: ids.of(vertex),
                 value: answer.value(vertex),
-                path: path_to(answer, vertex),
+                path: path_to(answer, vertex).map(|path| path.into_iter().map(|v| ids.of(v)).collect()),
             }),
             hint: answer.source().filter(no_way_out).map(|source| match csr.num_edges() {
                 0 => "the graph has no edges".to_owned(),
-                _ => format!("source {source} has no outgoing edges; try --source max-degree"),
+                _ => format!("source {} has no outgoing edges; try --source max-degree", ids.of(source)),
             }),
             edges_traversed,
             edges_looked_at: stats.edges(),
@@ -446,15 +448,22 @@ impl RunReport {
     }
 
     /// Adds a run, and what NICs did for it.
-    pub fn add(&mut self, answer: &Answer, csr: &Csr, target: Option<VertexId>, nics: Vec<NicStats>) {
+    pub fn add(
+        &mut self,
+        answer: &Answer,
+        csr: &Csr,
+        ids: &Ids,
+        target: Option<VertexId>,
+        nics: Vec<NicStats>,
+    ) {
         if let Answer::Components(found) = answer {
-            let largest = found.largest.map(|(label, vertices)| Component { label, vertices });
+            let largest = found.largest.map(|(label, vertices)| Component { label: ids.of(label), vertices });
             self.components = Some(Components { count: found.num_components, largest });
         }
         if let Answer::PageRank(found) = answer {
-            self.page_rank = Some(Ranks::new(found));
+            self.page_rank = Some(Ranks::new(found, ids));
         }
-        self.runs.push(Run::new(answer, csr, target, nics));
+        self.runs.push(Run::new(answer, csr, ids, target, nics));
         if self.runs.len() > 1 {
             let runs = self.runs.len() as f64;
             let seconds: f64 = self.runs.iter().map(|run| run.stats.seconds).sum();
@@ -653,7 +662,7 @@ fn describe_target(run: &Run, sheet: &mut Sheet) {
     if let Some(path) = &target.path {
         /// Vertices printed at each end of a long path.
         const SHOWN: usize = 16;
-        let names = |part: &[VertexId]| part.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let names = |part: &[u64]| part.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         if path.len() <= 2 * SHOWN {
             sheet.line("path", names(path));
         } else {

@@ -13,6 +13,7 @@ use gpuvm_engine::{
 };
 use gpuvm_loaders::{LoadedGraph, Progress};
 
+use crate::ids::Ids;
 use crate::named::{self, Opened};
 use crate::output::{JsonSink, Output, refuse_same_file};
 use crate::progress::Watch;
@@ -116,14 +117,15 @@ impl std::error::Error for WrongAnswer {}
 
 /// Runs an algorithm from every source, and reports.
 pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
-    let Job { engine, mut output, json, csr, graph: graph_report, mut timings } = Job::open(settings, watch)?;
+    let Job { engine, mut output, json, csr, ids, graph: graph_report, mut timings } =
+        Job::open(settings, watch)?;
     let runs: Vec<Option<VertexId>> = match settings.algorithm {
         Algorithm::ConnectedComponents | Algorithm::PageRank(_) => vec![None],
-        _ => settings.sources(&csr)?.into_iter().map(Some).collect(),
+        _ => settings.sources(&csr, &ids)?.into_iter().map(Some).collect(),
     };
-    let target = settings.target(&csr)?;
+    let target = settings.target(&csr, &ids)?;
     if let Some(output) = &mut output {
-        output.expect_runs(runs.len());
+        output.expect_runs(runs.len(), &ids)?;
     }
 
     // Before the graph takes the memory that a measurement needs.
@@ -145,7 +147,7 @@ pub fn run(settings: &RunSettings, quiet: bool, watch: &Watch) -> Result<()> {
             check(settings.algorithm, &csr, target, &answer)?;
             watch.interrupt.check()?;
         }
-        report.add(&answer, &csr, target, graph.take_nic_stats());
+        report.add(&answer, &csr, &ids, target, graph.take_nic_stats());
         if let Some(output) = &mut output {
             output.push(answer)?;
             watch.interrupt.check()?;
@@ -183,6 +185,7 @@ struct Job {
     output: Option<Output>,
     json: JsonSink,
     csr: Csr,
+    ids: Ids,
     graph: GraphReport,
     timings: Timings,
 }
@@ -201,7 +204,7 @@ impl Job {
         let json = JsonSink::create(&settings.json, Some(&settings.graph))?;
 
         let started = Instant::now();
-        let Opened { graph: LoadedGraph { mut csr, mut summary }, cache } =
+        let Opened { graph: LoadedGraph { mut csr, mut summary, ids }, cache } =
             named::open(&settings.graph, &settings.load, settings.cache_dir.as_deref(), watch)?;
         if let Some(order) = settings.order {
             watch.interrupt.check()?;
@@ -213,7 +216,7 @@ impl Job {
         let timings = Timings::of_load(started.elapsed(), &summary);
         watch.interrupt.check()?;
         let graph = GraphReport::new(&settings.graph, &csr, summary, cache);
-        Ok(Self { engine, output, json, csr, graph, timings })
+        Ok(Self { engine, output, json, csr, ids: Ids::new(ids), graph, timings })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::args::{
     PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
     VariantArg, VertexArg,
 };
+use crate::ids::Ids;
 
 /// A run, before its graph is known.
 #[derive(Debug)]
@@ -136,18 +137,18 @@ impl RunSettings {
     }
 
     /// The target, if there is one, as a vertex of `csr`.
-    pub fn target(&self, csr: &Csr) -> Result<Option<VertexId>> {
+    pub fn target(&self, csr: &Csr, ids: &Ids) -> Result<Option<VertexId>> {
         let target = self.search.as_ref().and_then(|search| search.target.as_ref());
-        target.map(|target| vertex("target", target, csr)).transpose()
+        target.map(|target| vertex("target", target, csr, ids)).transpose()
     }
 
     /// The sources, in the order given, as vertices of `csr`; none for an algorithm without sources.
-    pub fn sources(&self, csr: &Csr) -> Result<Vec<VertexId>> {
+    pub fn sources(&self, csr: &Csr, ids: &Ids) -> Result<Vec<VertexId>> {
         let Some(search) = &self.search else { return Ok(Vec::new()) };
         let mut sources = Vec::new();
         for source in &search.source {
             match source {
-                SourceArg::Vertex(argument) => sources.push(vertex("source", argument, csr)?),
+                SourceArg::Vertex(argument) => sources.push(vertex("source", argument, csr, ids)?),
                 SourceArg::Random(count) => sources.extend(random_sources(csr, *count, search.seed)?),
                 SourceArg::MaxDegree => {
                     let largest = csr.max_degree_vertex();
@@ -275,6 +276,9 @@ pub fn load_options(args: &LoadArgs, weights: WeightRule) -> LoadOptions {
         keep_duplicates: args.keep_duplicates,
         keep_loops: args.keep_loops,
         format: args.format,
+        columns: args.columns.clone(),
+        relabel: args.relabel,
+        member: args.member.clone(),
         verify_file: args.verify_file,
         memory_bytes: None,
     }
@@ -340,10 +344,12 @@ fn transport_config(args: &TransportArgs) -> TransportConfig {
 }
 
 /// The vertex of `csr` that `argument` names; `role` says what it is in messages.
-pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr) -> Result<VertexId> {
+pub fn vertex(role: &str, argument: &VertexArg, csr: &Csr, ids: &Ids) -> Result<VertexId> {
     let (VertexArg(typed), num_vertices) = (argument, csr.num_vertices());
-    match typed.parse::<VertexId>() {
-        Ok(vertex) if u64::from(vertex) < num_vertices => Ok(vertex),
+    let named = typed.parse::<u64>().ok().and_then(|id| ids.vertex(id));
+    match named {
+        Some(vertex) if u64::from(vertex) < num_vertices => Ok(vertex),
+        _ if ids.list().is_some() => bail!("{role} {typed} is none of the ids of the file"),
         _ if num_vertices == 0 => bail!("{role} {typed} is out of range, the graph has no vertices"),
         _ => bail!(
             "{role} {typed} is out of range, the graph has {num_vertices} vertices (0 to {})",

@@ -416,7 +416,7 @@ fn file_that_is_mapped_runs_as_it_is() {
     let path = folder.path().join("graph.gvg");
     let csr = many_pages();
     let options = gpuvm_loaders::LoadOptions::default();
-    let loaded = gpuvm_loaders::LoadedGraph { csr: csr.clone(), summary: Default::default() };
+    let loaded = gpuvm_loaders::LoadedGraph { csr: csr.clone(), summary: Default::default(), ids: None };
     gpuvm_loaders::write_gvg(&path, &loaded, &()).expect("room for 5 MB");
     let mapped = gpuvm_loaders::load(&path, &options, &()).expect("a valid file").csr;
     for access in [Access::Paged, Access::ZeroCopy] {

@@ -5,7 +5,7 @@
 #   bash tests/device.sh pack DIR              builds, and copies what is needed to run into DIR
 #   bash DIR/device.sh run DIR [OPTIONS]       runs what was packed: a GPU, no cargo, no network
 #
-#   --only NAME,...        of tests, sanitizer, paging, traversal, grid; all if not given
+#   --only NAME,...        of tests, sanitizer, paging, transport, traversal, grid; all if not given
 #   --out DIR              where logs and figures go; $OUT if not given, else output/ beside what was packed
 #   --timeout SECONDS      of a benchmark, 540 if not given
 #   -- ARGUMENTS           for the traversal benchmark: --scale 27 --graph kron
@@ -14,7 +14,7 @@
 # GPU, and 2 if nothing could be run; what lacks a program of its own is skipped by name.
 set -uo pipefail
 
-names=(tests sanitizer paging traversal grid)
+names=(tests sanitizer paging transport traversal grid)
 only=" ${names[*]} "
 out=
 seconds=540
@@ -51,6 +51,7 @@ pack() {
   pack_program "$folder/gpuvm-graph" bin gpuvm-graph build --release --bin gpuvm-graph
   pack_program "$folder/tests" test device test --release --no-run --test device
   pack_program "$folder/traversal" bench device bench --no-run --bench device
+  pack_program "$folder/transport" bench transport bench --no-run --bench transport
   rm -f "$folder/paging"
   if grep -q '^name = "paging"$' Cargo.toml; then
     pack_program "$folder/paging" bench paging bench --no-run --bench paging
@@ -153,6 +154,9 @@ run() {
     else
       note paging "skipped: not packed" 0 -
     fi
+  fi
+  if wanted transport; then
+    check transport "$seconds" "$packed/transport" --json "$out/transport.json" --bench
   fi
   if wanted traversal; then
     # Time to end by itself, with a table of what there is.

@@ -1,6 +1,6 @@
-//! Every Matrix Market graph with a known answer, through the page table under every setting: 4 KiB pages, budgets
-//! from "all pages fit" down to the least that the plan allows, 1 to 8 warps, both variants, both policies, and on
-//! small graphs the emulated warps of 32 lanes.
+//! Every Matrix Market graph with a known answer and one graph of each other format, through the page table under every
+//! setting: 4 KiB pages, budgets from "all pages fit" down to the least that the plan allows, 1 to 8 warps, both variants,
+//! both policies, and on small graphs the emulated warps of 32 lanes.
 
 mod common;
 #[path = "common/expected.rs"]

@@ -5,7 +5,7 @@
 //! is an edge; a self-loop is dropped and entries of one edge are merged into the smallest weight, unless the options
 //! say otherwise.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use gpuvm_engine::graph::{Csr, MAX_VERTICES, WeightType, Weights};
@@ -49,7 +49,11 @@ pub(crate) fn assemble(
     summary.duplicates = times.duplicates;
     summary.parse_seconds = times.filled.duration_since(started).as_secs_f64();
     summary.build_seconds = times.filled.elapsed().as_secs_f64();
-    Ok(LoadedGraph { csr, summary })
+    let ids = source.original_ids().map(|ids| match options.bipartite {
+        true => Arc::from([ids, ids].concat()), // rows, then columns
+        false => Arc::from(ids),
+    });
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 /// The same edges under the weights that need no values.
@@ -344,7 +348,7 @@ impl<'a> Assembly<'a> {
 
     /// Refuses a graph that memory cannot hold.
     fn check_memory(&self, num_vertices: u64, num_edges: u64, weight_bytes: u64) -> Result<(), LoadError> {
-        let bytes = (num_vertices + 1) * 8 + num_edges.saturating_mul(4 + weight_bytes);
+        let bytes = num_edges.saturating_mul(4 + weight_bytes).saturating_add((num_vertices + 1) * 8);
         memory::check(bytes, &self.source.facts().path, "the graph")
     }
 

@@ -70,22 +70,24 @@ pub enum LoadError {
         path = path.display()
     )]
     UnknownFormat { path: PathBuf, found: String, formats: String },
+    #[error("{path}: is a {kind}, which is not read; {cure}", path = path.display())]
+    ForeignFormat { path: PathBuf, kind: &'static str, cure: &'static str },
     #[error("{path}: is compressed by {compression}, unpack it first: {command}", path = path.display())]
     Compression { path: PathBuf, compression: &'static str, command: &'static str },
     #[error(
-        "{path}: holds no matrix: looked for NAME/NAME.mtx, as SuiteSparse packs it, found {found}; unpack it and \
-         name the .mtx file",
+        "{path}: holds no file that is a graph by its name, nor NAME/NAME.mtx, as SuiteSparse packs a matrix; found {found}; \
+         name the one: --member NAME",
         path = path.display()
     )]
     NoMatrixMember { path: PathBuf, found: String },
+    #[error("{path}: holds no file \"{member}\", found {found}", path = path.display())]
+    NoSuchMember { path: PathBuf, member: String, found: String },
+    #[error("{path}: is no archive, --member {member} has no meaning", path = path.display())]
+    MemberOfNothing { path: PathBuf, member: String },
     #[error(
-        "{path}: holds the Rutherford-Boeing file {member}, which is not supported yet; fetch the Matrix Market \
-         archive of the same matrix",
+        "{path}: holds several files that can be the graph, {first} and {second}; name the one: --member {second}",
         path = path.display()
     )]
-    RutherfordBoeing { path: PathBuf, member: String },
-    #[error("{path}: holds two matrices, {first} and {second}; unpack it and name the one",
-        path = path.display())]
     SeveralMatrices { path: PathBuf, first: String, second: String },
 
     #[error(
@@ -155,11 +157,80 @@ pub enum LoadError {
     )]
     SparseIds { path: PathBuf, largest: u64, entries: u64, num_vertices: u64 },
     #[error(
-        "{path}: line {line}: \"{found}\" has {columns} columns; name those of source, target and weight: \
-         --columns 1,2,3",
+        "{path}: line {line}: which columns are source, target and weight? name them, or give their numbers from 1, as in \
+         --columns 1,2,3; there are: {found}",
         path = path.display()
     )]
-    ManyColumns { path: PathBuf, line: u64, found: String, columns: usize },
+    ManyColumns { path: PathBuf, line: u64, found: String },
+    #[error("{path}: there is no column \"{column}\" for --columns; there are: {found}", path = path.display())]
+    NoColumn { path: PathBuf, column: String, found: String },
+    #[error("--columns {asked}: name two columns, source and target, or three, the last being the weight")]
+    ColumnsOption { asked: String },
+    #[error("{path}: {option} is for {formats}, this file is {format}", path = path.display())]
+    OptionFormat { path: PathBuf, option: &'static str, formats: &'static str, format: &'static str },
+    #[error("{path}: the ids of this file are kept in memory: convert it without --mem", path = path.display())]
+    IdsInMemory { path: PathBuf },
+    #[error("{path}: line {line}: {what} {id} is too long for a 64-bit number", path = path.display())]
+    IdTooLong { path: PathBuf, line: u64, what: &'static str, id: String },
+    #[error("{path}: line {line}: {what} {id} is not among the vertices of the .v file", path = path.display())]
+    UnknownVertex { path: PathBuf, line: u64, what: &'static str, id: String },
+    #[error("{path}: line {line}: vertex {id} is there a second time", path = path.display())]
+    VertexTwice { path: PathBuf, line: u64, id: String },
+    #[error("{path}: line {line}: {what} 0: ids start at 1 in files of this format, add 1 to each", path = path.display())]
+    ArcIdZero { path: PathBuf, line: u64, what: &'static str },
+    #[error(
+        "{path}: line {line}: \"{found}\" follows the last of {vertices} vertices, which the first line says there are",
+        path = path.display()
+    )]
+    SurplusLine { path: PathBuf, line: u64, found: String, vertices: u64 },
+    #[error(
+        "{path}: line {line} promises {promised} edges, the lines below list {found} neighbours, which must be twice as many \
+         as edges: the file was cut short or that line is wrong",
+        path = path.display()
+    )]
+    NeighbourCount { path: PathBuf, line: u64, promised: u64, found: u64 },
+    #[error(
+        "{path}: {vertices} vertices and {edges} edges take {promised} words, the file has {found}: it was cut short or its \
+         head is wrong",
+        path = path.display()
+    )]
+    WordCount { path: PathBuf, vertices: u64, edges: u64, promised: u64, found: u64 },
+    #[error(
+        "{path}: line {line} promises {promised} columns and entries, which {bytes} bytes cannot hold: the file was cut short \
+         or that line is wrong",
+        path = path.display()
+    )]
+    FieldCount { path: PathBuf, line: u64, promised: u64, bytes: u64 },
+    #[error("{path}: needs {promised} lines by its head, has {found}: it was cut short or its head is wrong",
+        path = path.display())]
+    CardCount { path: PathBuf, promised: u64, found: u64 },
+    #[error(
+        "{path}: type {kind}: an elemental (unassembled) matrix, whose entries are sums that nobody has added up yet; fetch \
+         the assembled one",
+        path = path.display()
+    )]
+    Elemental { path: PathBuf, kind: String },
+    #[error("{path}: {reason}; it is not a whole {format} file, fetch or make it again", path = path.display())]
+    Damaged { path: PathBuf, reason: String, format: &'static str },
+    #[error("{path}: entry {entry} (from 0) has id {id}, which must be less than {most}", path = path.display())]
+    BadEntry { path: PathBuf, entry: u64, id: u64, most: u64 },
+    #[error(
+        "{path}: entry {entry} (from 0) has value {value}, which is no finite number and cannot be a weight; use \
+         --weights unit or --weights hash",
+        path = path.display()
+    )]
+    BadValue { path: PathBuf, entry: u64, value: f64 },
+    #[error("{path}: {missing} belongs to this file and is not there", path = path.display(), missing = missing.display())]
+    MissingSibling { path: PathBuf, missing: PathBuf },
+    #[error(
+        "{path}: a MATLAB 7.3 file (HDF5), which is not read: save it with -v7, or fetch the matrix as Matrix Market",
+        path = path.display()
+    )]
+    Matlab73 { path: PathBuf },
+    #[error("{path}: has no sparse matrix, neither Problem.A nor another; its variables: {found}", path = path.display())]
+    NoSparseVariable { path: PathBuf, found: String },
+    #[error("{path}: has two sparse matrices, {first} and {second}; save the one alone", path = path.display())]
+    SeveralVariables { path: PathBuf, first: String, second: String },
     #[error(
         "{path}: line {line}: the value \"{found}\" is no finite number and cannot be a weight; use --weights unit \
          or --weights hash",

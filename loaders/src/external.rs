@@ -588,6 +588,7 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     use super::*;
+    use crate::siblings::Siblings;
     use crate::{Input, load_bytes, with_input};
 
     /// Converts text with room for some thousand edges a thread, so that there are many runs and ranges.
@@ -608,7 +609,13 @@ mod tests {
     ) -> Result<(Vec<u8>, Converted), LoadError> {
         let path = folder.join("external.gvg");
         let space = Space { bytes: 1 << 15, folder: temp_dir };
-        let input = Input { bytes: text.as_bytes(), file: None, path: "graph".as_ref(), unpacked: false };
+        let input = Input {
+            bytes: text.as_bytes(),
+            file: None,
+            path: "graph".as_ref(),
+            siblings: Siblings::Disk,
+            unpacked: None,
+        };
         let converted = with_input(&input, options, progress, |source, wrapping| {
             convert_in(source, &path, wrapping, options, space, progress)
         })?;

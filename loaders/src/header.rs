@@ -11,9 +11,10 @@ use crate::format::sniff::sniff;
 use crate::format::{Format, gvg, matrix_market};
 use crate::mmap::FileBytes;
 use crate::options::LoadOptions;
+use crate::siblings::Siblings;
 use crate::source::Facts;
 use crate::text::Text;
-use crate::with_source;
+use crate::{first_file, with_source};
 
 /// What a file says of itself before its entries. None of it has been compared with the entries.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,25 +48,30 @@ pub struct FileHeader {
 /// # Errors
 /// [`LoadError`], by what is wrong with the head.
 pub fn header(path: &Path, options: &LoadOptions) -> Result<Option<FileHeader>, LoadError> {
+    let path = &first_file(path);
     let file = FileBytes::open(path)?;
     let file_bytes = file.len() as u64;
     if options.format.map_or_else(|| gvg::is_gvg(&file), |format| format == Format::Gvg) {
         return gvg::header(&file, path).map(Some);
     }
-    let Some(head) = archive::head(&file, path)? else { return Ok(None) };
-    let bytes = head.bytes(&file);
+    let Some((head, is_part)) = archive::head(&file, path, options.member.as_deref())? else {
+        return Ok(None);
+    };
+    let bytes = &*head.bytes;
     let format = match options.format {
         Some(format) => format,
-        None => sniff(bytes, &head.name, path)?,
+        None => sniff(bytes, &head.name, path, Siblings::Disk)?,
     };
     let text = Text { bytes, path, file: None };
     let facts = match format {
         Format::MatrixMarket => Some(matrix_market::head_facts(&text, options)?),
         // A part of the file is not for others, which look at its size.
-        _ if head.is_part() => None,
-        _ => Some(with_source(&text, format, options, &(), |source| Ok(source.facts().clone()))?),
+        _ if is_part => None,
+        _ => Some(with_source(&text, format, Siblings::Disk, options, &(), |source| {
+            Ok(source.facts().clone())
+        })?),
     };
-    Ok(facts.and_then(|facts| of_facts(&facts, head.wrapping, file_bytes)))
+    Ok(facts.and_then(|facts| of_facts(&facts, &head.wrapping, file_bytes)))
 }
 
 fn of_facts(facts: &Facts, wrapping: &str, file_bytes: u64) -> Option<FileHeader> {

@@ -21,6 +21,14 @@ pub struct LoadOptions {
     pub keep_loops: bool,
     /// The format of the file; looked for in its bytes if not given.
     pub format: Option<Format>,
+    /// The columns of source, target and, if there is one, weight, between commas: names, or numbers from 1. For edge
+    /// lists and tables.
+    pub columns: Option<String>,
+    /// Numbers the ids that occur from 0, in their order, instead of taking them for the numbers of vertices. For edge lists
+    /// and tables.
+    pub relabel: bool,
+    /// The file in an archive that is the graph.
+    pub member: Option<String>,
     /// Reads the whole of a `.gvg` file and compares every checksum; says nothing to other formats, which are read
     /// and checked anyway.
     pub verify_file: bool,

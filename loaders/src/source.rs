@@ -58,6 +58,12 @@ pub(crate) struct Shape {
     pub columns: u64,
 }
 
+impl Shape {
+    pub(crate) fn square(vertices: u64) -> Self {
+        Self { rows: vertices, columns: vertices }
+    }
+}
+
 /// A matrix of which only some cells are listed, yet all are in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dense {
@@ -114,4 +120,9 @@ pub(crate) trait EdgeSource: Sync {
         progress: &dyn Progress,
         take: &(dyn Fn(&mut Batch) + Sync),
     ) -> Result<(), LoadError>;
+
+    /// The ids that the file gives its vertices, where they are not the numbers of the vertices.
+    fn original_ids(&self) -> Option<&[u64]> {
+        None
+    }
 }

@@ -1,5 +1,7 @@
 //! A part of a graph as a graph of its own.
 
+use std::sync::Arc;
+
 use gpuvm_engine::graph::{Csr, HostArray, VertexId, Weights};
 use rayon::prelude::*;
 
@@ -66,7 +68,9 @@ pub fn induced(graph: &LoadedGraph, kept: &[VertexId], what: &str) -> Result<Loa
     let csr = Csr::new(offsets, columns, weights, csr.is_symmetric())
         .map_err(|source| LoadError::Graph { path: what.into(), source })?;
     let summary = summary(&graph.summary, &csr, kept, what);
-    Ok(LoadedGraph { csr, summary })
+    let names = |ids: &Arc<[u64]>| kept.iter().filter_map(|&v| ids.get(v as usize).copied()).collect();
+    let ids = graph.ids.as_ref().map(names);
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 /// The edges that stay.
@@ -147,7 +151,11 @@ mod tests {
     fn graph(weights: Weights) -> LoadedGraph {
         // 0 -> 1, 0 -> 3, 1 -> 4, 3 -> 0, 3 -> 4, 4 -> 4; 2 is alone.
         let csr = Csr::new(vec![0, 2, 3, 3, 5, 6], vec![1, 3, 4, 0, 4, 4], weights, false).expect("valid");
-        LoadedGraph { csr, summary: LoadSummary { format: "a test".to_owned(), ..LoadSummary::default() } }
+        LoadedGraph {
+            csr,
+            summary: LoadSummary { format: "a test".to_owned(), ..LoadSummary::default() },
+            ids: None,
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn bad_lines_are_named_with_what_is_wrong_with_them() {
         ("0 1\n-1 2\n", &["line 2", "source \"-1\""]),
         ("0 1\n\n1 4294967295\n", &["line 3", "4294967294", "--relabel"]),
         ("0 1\n1 4000000000\n", &["4000000001 vertices", "--relabel"]),
-        ("0 1 2 3\n", &["line 1", "4 columns", "--columns"]),
+        ("0 1 2 3\n", &["line 1", "0, 1, 2, 3", "--columns"]),
         ("1,,2\n0 1\n", &["--format"]),
         ("hello\n", &["\"hello\"", "--format", "edge-list"]),
     ] {

@@ -344,11 +344,11 @@ fn packed_graph_file_is_refused_with_what_to_do() {
 
 /// The graph of `TEXT` in a file, with two heads a vertex: the last of four sections.
 fn with_heads() -> (TempDir, PathBuf) {
-    let LoadedGraph { csr, summary } = graph(TEXT, &LoadOptions::default());
+    let LoadedGraph { csr, summary, ids } = graph(TEXT, &LoadOptions::default());
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("graph.gvg");
     let csr = csr.with_heads(2).expect("40 bytes");
-    write_gvg(&path, &LoadedGraph { csr, summary }, &()).expect("written");
+    write_gvg(&path, &LoadedGraph { csr, summary, ids }, &()).expect("written");
     (folder, path)
 }
 
@@ -395,11 +395,11 @@ fn heads_that_are_not_those_of_the_graph_are_refused() {
 /// 1 -> 2 -> 3 -> 1 and 1 -> 3, a vertex apart; rows by degree, with the reverse and its heads.
 fn with_reverse() -> (TempDir, PathBuf) {
     let text = "%%MatrixMarket matrix coordinate pattern general\n4 4 4\n1 2\n2 3\n3 1\n1 3\n";
-    let LoadedGraph { csr, summary } = graph(text, &LoadOptions::default());
+    let LoadedGraph { csr, summary, ids } = graph(text, &LoadOptions::default());
     let csr = csr.with_reverse(2).and_then(|csr| csr.in_order(Order::Degree)).expect("fits");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("graph.gvg");
-    write_gvg(&path, &LoadedGraph { csr, summary }, &()).expect("written");
+    write_gvg(&path, &LoadedGraph { csr, summary, ids }, &()).expect("written");
     (folder, path)
 }
 

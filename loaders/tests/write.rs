@@ -164,7 +164,7 @@ fn graph_of_many_pieces_comes_back_from_matrix_market() {
     }
     let weights: Vec<u16> = (0..columns.len()).map(|e| (e % 60_000) as u16).collect();
     let csr = Csr::new(offsets, columns, Weights::U16(weights.into()), false).expect("valid");
-    let before = LoadedGraph { csr, summary: LoadSummary::default() };
+    let before = LoadedGraph { csr, summary: LoadSummary::default(), ids: None };
     let keep = LoadOptions { keep_loops: true, ..LoadOptions::default() };
     same(&before.csr, &graph(&text(&before, OutputFormat::MatrixMarket), &keep).csr);
 }

@@ -1,112 +1,62 @@
-//! Edge lists: a line an edge, `source target` or `source target weight`, ids from 0.
+//! Edge lists: a line an edge, `source target` or `source target weight`, ids from 0; and tables with a line of names.
 //!
 //! Numbers are separated by blanks, tabs, a comma or a semicolon. Lines that are blank or begin with `#`, `%` or `//` are
-//! skipped. The first line that is left says how many columns there are, and every other line must have as many. The
-//! largest id is that of the last vertex; ids that never occur are vertices without edges.
+//! skipped. The first line that is left says how many columns there are; if it has no numbers, it names the columns (a
+//! table, CSV), and those of source, target and weight are found by the names that are common for them, or by
+//! [`LoadOptions::columns`]. The largest id is that of the last vertex, and ids that never occur are vertices without
+//! edges; [`LoadOptions::relabel`] leaves those out.
 //!
 //! Sources: the edge lists of SNAP, `.el` and `.wel` of the GAP benchmark suite.
 
-use std::ops::Range;
+use std::path::Path;
 
-use gpuvm_engine::graph::MAX_VERTICES;
-use memchr::memchr;
-
+use super::lines::{self, Columns, Ids, Lines};
 use crate::builder::Batch;
 use crate::error::{LoadError, Place};
-use crate::number::{byte, integer, is_blank, real, skip_blanks, unsigned};
+use crate::options::LoadOptions;
 use crate::progress::Progress;
-use crate::source::{EdgeSource, Facts, Field, Pass, Symmetry};
+use crate::source::{EdgeSource, Facts, Field, Pass, Shape, Symmetry};
 use crate::text::{Text, quote};
 
-/// The largest id of a vertex.
-const MAX_ID: u64 = MAX_VERTICES - 1;
-
-/// An edge list, and where its lines begin.
+/// An edge list or a table.
 pub(crate) struct EdgeList<'a> {
     text: &'a Text<'a>,
     facts: Facts,
-    weighted: bool,
-    body: usize,
+    lines: Lines,
+    ids: Ids,
 }
 
 impl<'a> EdgeList<'a> {
-    /// Looks at the first edge.
-    pub(crate) fn open(text: &'a Text<'a>) -> Result<Self, LoadError> {
-        let bytes = text.bytes;
-        let body = begin(bytes);
-        let first = first_edge(bytes, body);
-        let columns = first.map_or(2, |at| count_columns(bytes, at));
-        if let (Some(at), 4..) = (first, columns) {
-            let (line, found) = (text.line_number(at), text.line_text(at));
-            return Err(LoadError::ManyColumns { path: text.path(), line, found, columns });
-        }
-        let weighted = columns == 3;
+    /// Looks at the first lines.
+    pub(crate) fn open(
+        text: &'a Text<'a>,
+        options: &LoadOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, LoadError> {
+        let head = Head::read(text.bytes);
+        let lines = head.lines(text, options.columns.as_deref())?;
+        let ids = if options.relabel { Ids::Names(lines.names(text, progress)?) } else { Ids::ANY };
+        let weighted = lines.columns.weight.is_some();
         let facts = Facts {
             path: text.path(),
-            format: if weighted { "weighted edge list" } else { "edge list" }.to_owned(),
+            format: match (&head.names, head.separator, weighted) {
+                (Some(_), Some(b','), _) => "CSV",
+                (Some(_), _, _) => "table",
+                (None, _, true) => "weighted edge list",
+                (None, _, false) => "edge list",
+            }
+            .to_owned(),
             field: if weighted { Field::Number } else { Field::Pattern },
             symmetry: Symmetry::General,
-            shape: None,
+            shape: match &ids {
+                Ids::Names(map) => Some(Shape::square(map.ids().len() as u64)),
+                Ids::Numbers { .. } => None,
+            },
             place: Place::default(),
             entries: 0,
             dense: None,
         };
-        Ok(Self { text, facts, weighted, body })
-    }
-
-    /// Says what is wrong with the line at `line`, which the loop refused.
-    fn explain(&self, line: usize, keeps_values: bool) -> LoadError {
-        let (path, offset) = (self.text.path(), line);
-        let bytes = &self.text.bytes[offset..];
-        let bytes = &bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())];
-        let (line, found) = (self.text.line_number(offset), self.text.line_text(offset));
-        let expected = if self.weighted { "\"source target weight\"" } else { "\"source target\"" };
-        let mut at = skip_blanks(bytes, 0);
-        let mut word = || {
-            let begin = at;
-            while at < bytes.len() && !is_separator(bytes[at]) {
-                at += 1;
-            }
-            let word = &bytes[begin..at];
-            at = skip_separator(bytes, at);
-            word
-        };
-        for what in ["source", "target"] {
-            let word = word();
-            if word.is_empty() {
-                return LoadError::MissingNumber { path, line, found, missing: what, expected };
-            }
-            let (number, end) = unsigned(word, 0);
-            if end != word.len() {
-                let expected = "an id: digits only";
-                return LoadError::NotANumber { path, line, what, found: quote(word), expected };
-            }
-            if number > MAX_ID {
-                return LoadError::IdTooLarge { path, line, what, id: quote(word) };
-            }
-        }
-        if self.weighted {
-            let word = word();
-            let what = "weight";
-            if word.is_empty() {
-                return LoadError::MissingNumber { path, line, found, missing: what, expected };
-            }
-            match number(word, 0, false) {
-                Some((value, end)) if end == word.len() => {
-                    if keeps_values && !value.is_finite() {
-                        return LoadError::NotFinite { path, line, found: quote(word) };
-                    }
-                    if keeps_values && number(word, 0, true).is_none() {
-                        return LoadError::TooLargeInteger { path, line, found: quote(word) };
-                    }
-                }
-                _ => {
-                    let expected = "a number";
-                    return LoadError::NotANumber { path, line, what, found: quote(word), expected };
-                }
-            }
-        }
-        LoadError::SurplusText { path, line, found, expected }
+        Ok(Self { text, facts, lines, ids })
     }
 }
 
@@ -116,7 +66,7 @@ impl EdgeSource for EdgeList<'_> {
     }
 
     fn bytes(&self) -> u64 {
-        (self.text.bytes.len() - self.body) as u64
+        (self.text.bytes.len() - self.lines.body) as u64
     }
 
     fn pass(
@@ -125,180 +75,166 @@ impl EdgeSource for EdgeList<'_> {
         progress: &dyn Progress,
         take: &(dyn Fn(&mut Batch) + Sync),
     ) -> Result<(), LoadError> {
-        let bytes = self.text.bytes;
-        let scan = |lines: Range<usize>, _| {
-            let mut batch = Batch::new();
-            match (self.weighted, pass.first || pass.keeps_values) {
-                (false, _) => edges::<{ weights::NONE }>(bytes, lines, false, &mut batch, take),
-                (true, false) => edges::<{ weights::SKIP }>(bytes, lines, false, &mut batch, take),
-                (true, true) => {
-                    edges::<{ weights::NUMBER }>(bytes, lines, pass.keeps_values, &mut batch, take)
-                }
-            }
+        self.lines.pass(self.text, &self.ids, pass, progress, take).map(|_| ())
+    }
+
+    fn original_ids(&self) -> Option<&[u64]> {
+        match &self.ids {
+            Ids::Names(map) => Some(map.ids()),
+            Ids::Numbers { .. } => None,
+        }
+    }
+}
+
+/// Whether the text begins like an edge list.
+pub(super) fn is_edge_list(bytes: &[u8]) -> bool {
+    lines::first_line(bytes, lines::begin(bytes)).is_some_and(|line| lines::is_edge(bytes, line))
+}
+
+/// Whether the text begins like a table: a line without numbers, and one with numbers in at least two columns.
+pub(super) fn is_table(bytes: &[u8]) -> bool {
+    let head = Head::read(bytes);
+    let Some(names) = head.names else { return false };
+    let Some(line) = lines::first_line(bytes, head.body) else { return false };
+    let words = lines::words(lines::line_at(bytes, line), head.separator);
+    let numbers = words.iter().filter(|word| is_number(word)).count();
+    words.len() == names.len() && numbers >= 2
+}
+
+fn is_number(word: &[u8]) -> bool {
+    lines::number(word, 0, false).is_some_and(|(_, end)| end == word.len())
+}
+
+/// The first lines: names of columns if there are any, and the first edge.
+struct Head<'a> {
+    /// Of a table.
+    names: Option<Vec<&'a [u8]>>,
+    /// Of a comment right above the first edge that has as many words as that.
+    comment: Option<Vec<&'a [u8]>>,
+    separator: Option<u8>,
+    /// The words of the first edge.
+    first: Vec<&'a [u8]>,
+    /// Where that begins.
+    line: usize,
+    body: usize,
+}
+
+impl<'a> Head<'a> {
+    fn read(bytes: &'a [u8]) -> Self {
+        let begin = lines::begin(bytes);
+        let line = lines::first_line(bytes, begin).unwrap_or(bytes.len());
+        let text = lines::line_at(bytes, line);
+        let separator = [b',', b';', b'\t', b'|'].into_iter().find(|separator| text.contains(separator));
+        let words = lines::words(text, separator);
+        let is_names = words.len() >= 2 && !words.iter().any(|word| is_number(word));
+        if is_names {
+            let body = lines::next_line(bytes, line);
+            let line = lines::first_line(bytes, body).unwrap_or(bytes.len());
+            let first = lines::words(lines::line_at(bytes, line), separator);
+            return Self { names: Some(words), comment: None, separator, first, line, body };
+        }
+        let first = lines::words(text, None);
+        let before = bytes.get(..line).unwrap_or_default();
+        let before = before.strip_suffix(b"\n").unwrap_or(before);
+        let comment = before.rsplit(|&b| b == b'\n').next().unwrap_or_default();
+        let marks = comment.iter().take_while(|b| matches!(b, b'#' | b'%' | b'/' | b' ')).count();
+        let comment = lines::words(&comment[marks..], None);
+        let comment = (comment.len() == first.len()).then_some(comment);
+        // A field in quotes, or an empty one, can only be told where its separator is known.
+        let quoted =
+            text.contains(&b'"') || separator.is_some_and(|s| text.windows(2).any(|two| two == [s, s]));
+        let separator = separator.filter(|&separator| quoted || separator == b'|');
+        let first = if separator.is_some() { lines::words(text, separator) } else { first };
+        Self { names: None, comment, separator, first, line, body: begin }
+    }
+
+    /// Where the edges are, by what the caller asks for and by what the file says.
+    fn lines(&self, text: &Text<'_>, asked: Option<&str>) -> Result<Lines, LoadError> {
+        let names = self.names.as_deref().or(self.comment.as_deref());
+        let (source, target, weight) = match (asked, &self.names) {
+            (Some(asked), _) => asked_columns(asked, names, self.first.len(), text.path)?,
+            (None, Some(names)) => columns_by_names(names).ok_or_else(|| self.many(text))?,
+            (None, None) if self.first.len() > 3 => return Err(self.many(text)),
+            (None, None) => (0, 1, (self.first.len() == 3).then_some(2)),
         };
-        self.text
-            .pieces(self.body, progress, || (), scan, |(), ()| ())?
-            .map_err(|line| self.explain(line, pass.keeps_values))
+        let columns = Columns { source, target, weight, separator: self.separator };
+        let in_order = Columns::in_order(columns.weight.is_some());
+        let all = 2 + usize::from(columns.weight.is_some());
+        let plain = matches!(self.separator, Some(b',' | b';' | b'\t') | None)
+            && !lines::line_at(text.bytes, self.line).contains(&b'"');
+        // Where nothing else is in the file, the fast loop reads it.
+        let has_others = self.first.len() != all;
+        let simple = Columns { separator: None, ..columns } == in_order && !has_others && plain;
+        let columns = if simple { in_order } else { columns };
+        Ok(Lines { body: self.body, prefix: None, columns, has_others })
     }
-}
 
-/// What the loop does with a third column: a constant of each instance of it.
-mod weights {
-    /// There is none.
-    pub(super) const NONE: u8 = 0;
-    /// It was checked before: skip to the end of the line.
-    pub(super) const SKIP: u8 = 1;
-    pub(super) const NUMBER: u8 = 2;
-}
-
-#[inline(always)]
-fn is_separator(byte: u8) -> bool {
-    is_blank(byte) || matches!(byte, b',' | b';')
-}
-
-/// Past blanks and at most one comma or semicolon.
-#[inline(always)]
-fn skip_separator(bytes: &[u8], at: usize) -> usize {
-    let at = skip_blanks(bytes, at);
-    match byte(bytes, at) {
-        b',' | b';' => skip_blanks(bytes, at + 1),
-        _ => at,
-    }
-}
-
-/// The number at `at`, an integer or a real, and where it ends; `None` if there is none, or if `exact` and it is an
-/// integer that a double cannot hold.
-#[inline(always)]
-pub(crate) fn number(bytes: &[u8], at: usize, exact: bool) -> Option<(f64, usize)> {
-    match integer(bytes, at, exact) {
-        Some((value, end)) if is_separator(byte(bytes, end)) || byte(bytes, end) == b'\n' => {
-            Some((value, end))
-        }
-        None if exact && integer(bytes, at, false).is_some_and(|(_, end)| ends_word(bytes, end)) => None,
-        _ => real(bytes, at),
-    }
-}
-
-#[cold]
-fn ends_word(bytes: &[u8], at: usize) -> bool {
-    is_separator(byte(bytes, at)) || byte(bytes, at) == b'\n'
-}
-
-/// Past the line feed of the line that `at` is in.
-#[inline(always)]
-fn next_line(bytes: &[u8], at: usize) -> usize {
-    bytes.get(at..).and_then(|rest| memchr(b'\n', rest)).map_or(bytes.len(), |len| at + len + 1)
-}
-
-/// Where the first number of a line stands; the beginning of the next line if it is blank or a comment.
-#[inline(always)]
-fn first_number(bytes: &[u8], line: usize) -> Result<usize, usize> {
-    let at = skip_blanks(bytes, line);
-    match byte(bytes, at) {
-        b'0'..=b'9' => Ok(at),
-        b'\n' => Err(at + 1),
-        b'#' | b'%' => Err(next_line(bytes, at)),
-        b'/' if byte(bytes, at + 1) == b'/' => Err(next_line(bytes, at)),
-        _ => Ok(at),
-    }
-}
-
-/// Past the line feed, if nothing but blanks, or a last comma, stands before it.
-#[inline(always)]
-fn end_of_line(bytes: &[u8], at: usize) -> Option<usize> {
-    if byte(bytes, at) == b'\n' {
-        return Some(at + 1);
-    }
-    let at = skip_separator(bytes, at);
-    (byte(bytes, at) == b'\n').then_some(at + 1)
-}
-
-/// Where the text begins: after a byte order mark.
-pub(crate) fn begin(bytes: &[u8]) -> usize {
-    if bytes.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 }
-}
-
-/// Where the first line that is an edge begins.
-pub(crate) fn first_edge(bytes: &[u8], mut line: usize) -> Option<usize> {
-    while line < bytes.len() {
-        match first_number(bytes, line) {
-            Ok(_) => return Some(line),
-            Err(next) => line = next,
+    fn many(&self, text: &Text<'_>) -> LoadError {
+        let line =
+            if self.names.is_some() { text.bytes[..self.body].len().saturating_sub(1) } else { self.line };
+        let found = self.names.as_ref().unwrap_or(&self.first).iter().map(|word| quote(word));
+        LoadError::ManyColumns {
+            path: text.path(),
+            line: text.line_number(line),
+            found: found.collect::<Vec<_>>().join(", "),
         }
     }
-    None
 }
 
-/// Whether the line at `line` begins like an edge, with two ids.
-pub(crate) fn is_edge(bytes: &[u8], line: usize) -> bool {
-    let begin = skip_blanks(bytes, line);
-    let (_, end) = unsigned(bytes, begin);
-    let second = skip_separator(bytes, end);
-    let (_, last) = unsigned(bytes, second);
-    end > begin && second > end && last > second && ends_word(bytes, last)
-}
-
-/// Columns of the line at `line`.
-fn count_columns(bytes: &[u8], line: usize) -> usize {
-    let (mut at, mut columns) = (skip_blanks(bytes, line), 0);
-    while byte(bytes, at) != b'\n' {
-        while byte(bytes, at) != b'\n' && !is_separator(byte(bytes, at)) {
-            at += 1;
+/// The columns that the caller names, or numbers from 1: source, target, weight.
+pub(super) fn asked_columns(
+    asked: &str,
+    names: Option<&[&[u8]]>,
+    count: usize,
+    path: &Path,
+) -> Result<(usize, usize, Option<usize>), LoadError> {
+    let find = |word: &str| -> Result<usize, LoadError> {
+        let named =
+            names.and_then(|names| names.iter().position(|name| name.eq_ignore_ascii_case(word.as_bytes())));
+        let numbered = || word.parse::<usize>().ok().filter(|&column| column >= 1).map(|column| column - 1);
+        match named.or_else(numbered) {
+            Some(column) if column < count => Ok(column),
+            _ => Err(LoadError::NoColumn {
+                path: path.to_owned(),
+                column: word.to_owned(),
+                found: match names {
+                    Some(names) => names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", "),
+                    None => format!("{count} columns without names"),
+                },
+            }),
         }
-        at = skip_separator(bytes, at);
-        columns += 1;
+    };
+    let words: Vec<&str> = asked.split(',').map(str::trim).collect();
+    match words[..] {
+        [source, target] => Ok((find(source)?, find(target)?, None)),
+        [source, target, weight] => Ok((find(source)?, find(target)?, Some(find(weight)?))),
+        _ => Err(LoadError::ColumnsOption { asked: asked.to_owned() }),
     }
-    columns
 }
 
-/// Reads the lines that begin in `lines`; fails with the offset of the first line that is no edge.
-fn edges<const WEIGHTS: u8>(
-    bytes: &[u8],
-    lines: Range<usize>,
-    keeps_values: bool,
-    batch: &mut Batch,
-    take: &(dyn Fn(&mut Batch) + Sync),
-) -> Result<(), usize> {
-    let mut line = lines.start;
-    while line < lines.end {
-        let begin = match first_number(bytes, line) {
-            Ok(begin) => begin,
-            Err(next) => {
-                line = next;
-                continue;
-            }
-        };
-        let (source, end) = unsigned(bytes, begin);
-        if source > MAX_ID || end == begin {
-            return Err(line);
-        }
-        let begin = skip_separator(bytes, end);
-        let (target, after) = unsigned(bytes, begin);
-        if target > MAX_ID || after == begin || begin == end {
-            return Err(line);
-        }
-        let (value, next) = match WEIGHTS {
-            weights::NONE => (1.0, end_of_line(bytes, after).ok_or(line)?),
-            weights::SKIP => (1.0, next_line(bytes, after)),
-            _ => {
-                let begin = skip_separator(bytes, after);
-                if begin == after {
-                    return Err(line);
-                }
-                let (value, end) = number(bytes, begin, keeps_values).ok_or(line)?;
-                if keeps_values && !value.is_finite() {
-                    return Err(line);
-                }
-                (value, end_of_line(bytes, end).ok_or(line)?)
-            }
-        };
-        if batch.push(source as u32, target as u32, value) {
-            take(batch);
-            batch.clear();
-        }
-        line = next;
+/// Source, target and weight by the names that are common for them; the first two or three columns if there are no more.
+pub(super) fn columns_by_names(names: &[&[u8]]) -> Option<(usize, usize, Option<usize>)> {
+    const ENDS: [(&str, &str); 12] = [
+        ("src", "dst"),
+        ("source", "target"),
+        ("source", "destination"),
+        ("from", "to"),
+        ("u", "v"),
+        ("i", "j"),
+        ("row", "col"),
+        ("row", "column"),
+        ("tail", "head"),
+        ("src_id", "dst_id"),
+        ("source_id", "target_id"),
+        (":start_id", ":end_id"),
+    ];
+    const WEIGHTS: [&str; 8] = ["weight", "w", "value", "val", "cost", "length", "distance", "dist"];
+    let find = |name: &str| names.iter().position(|other| other.eq_ignore_ascii_case(name.as_bytes()));
+    let ends = ENDS.iter().find_map(|(source, target)| Some((find(source)?, find(target)?)));
+    match ends {
+        Some((source, target)) => Some((source, target, WEIGHTS.iter().find_map(|name| find(name)))),
+        None if names.len() == 2 => Some((0, 1, None)),
+        None if names.len() == 3 => Some((0, 1, Some(2))),
+        None => None,
     }
-    take(batch);
-    batch.clear();
-    Ok(())
 }

@@ -47,6 +47,7 @@
 //! | `row_offsets` | u64, vertices + 1: from 0 to the number of edges, never falling |
 //! | `column_indices` | u32, one an edge |
 //! | `weights` | one an edge, of the type the header names; no such section for unit and hash |
+//! | `file_ids` | u64, one a vertex: its id in the file that was converted. May be missing: it is the number of the vertex |
 //! | `heads` | u32, a copy of the first neighbours of each vertex up to the last with edges: 1, 2, 4, 8 or 16 a vertex, as the bytes of the section say; `0xFFFFFFFF` where a row has fewer. May be missing |
 //! | `original_ids` | u32, one a vertex: the id of the vertex that each row is of, where rows are in another order. Row offsets, column indices and heads count rows. May be missing: row r is that of vertex r |
 //! | `reverse_offsets` | u64, vertices + 1: row offsets of the reverse of a directed graph. May be missing, with the next two |
@@ -92,6 +93,7 @@ pub use write::write_gvg;
 const ROW_OFFSETS: &str = "row_offsets";
 const COLUMN_INDICES: &str = "column_indices";
 const WEIGHTS: &str = "weights";
+const FILE_IDS: &str = "file_ids";
 const HEADS: &str = "heads";
 const ORIGINAL_IDS: &str = "original_ids";
 const REVERSE_OFFSETS: &str = "reverse_offsets";
@@ -249,8 +251,12 @@ pub(crate) fn open(
         }
         csr = csr.with_kept_reverse(reverse).map_err(|error| in_section(REVERSE_OFFSETS, path, &error))?;
     }
+    let ids = match sections.has(FILE_IDS) {
+        true => Some(sections.array::<u64>(FILE_IDS, head.num_vertices)?.as_slice().into()),
+        false => None,
+    };
     let summary = LoadSummary { build_seconds: started.elapsed().as_secs_f64(), ..head.summary };
-    Ok(LoadedGraph { csr, summary })
+    Ok(LoadedGraph { csr, summary, ids })
 }
 
 /// The graph with the heads of a section, if there is one.

@@ -8,8 +8,8 @@ use super::head::{
     SYMMETRIZED, Section,
 };
 use super::{
-    CHUNK, COLUMN_INDICES, HEADS, ORIGINAL_IDS, REVERSE_COLUMNS, REVERSE_HEADS, REVERSE_OFFSETS, ROW_OFFSETS,
-    WEIGHTS, checksum,
+    CHUNK, COLUMN_INDICES, FILE_IDS, HEADS, ORIGINAL_IDS, REVERSE_COLUMNS, REVERSE_HEADS, REVERSE_OFFSETS,
+    ROW_OFFSETS, WEIGHTS, checksum,
 };
 use crate::LoadedGraph;
 use crate::error::LoadError;
@@ -42,6 +42,9 @@ pub fn write_gvg(path: &Path, graph: &LoadedGraph, progress: &dyn Progress) -> R
     }
     if let Some(permutation) = csr.permutation() {
         contents.push((ORIGINAL_IDS, bytemuck::cast_slice(permutation.original_ids())));
+    }
+    if let Some(ids) = &graph.ids {
+        contents.push((FILE_IDS, bytemuck::cast_slice(ids)));
     }
     if let Some(reverse) = csr.reverse() {
         contents.push((REVERSE_OFFSETS, bytemuck::cast_slice(reverse.row_offsets())));
