@@ -77,7 +77,7 @@ impl<'a> Target<'a> {
         let draft = self.draft.temporary_path();
         let bytes_written = write(draft, self.format).map_err(|error| match error {
             // Not the name of the draft, which nobody has typed.
-            LoadError::Write { source, .. } => {
+            LoadError::Write { path, source } if path == draft => {
                 Error::new(source).context(format!("{shown}: cannot be written"))
             }
             LoadError::NoGapWeight { weight, .. } => {

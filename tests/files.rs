@@ -180,7 +180,7 @@ fn info_tells_what_the_head_says_and_reads_the_file_when_asked() {
         &text,
         &["Matrix Market coordinate, integer general", "8 rows, 8 columns, 5 stored entries"],
     );
-    assert!(!text.contains("degree"), "{text}");
+    assert!(!text.contains("out-degree"), "{text}");
     assert_mentions(&folder.done("info graph.mtx --full"), &["8 vertices, 5 edges, directed", "out-degree"]);
     // Of a file that is cut the head is still there; that it is cut shows when it is read.
     fs::write(folder.path("cut.mtx"), &SMALL[..SMALL.len() - 20]).expect("written");

@@ -61,8 +61,12 @@ impl FileBytes {
         #[cfg(target_os = "linux")]
         if let Self::Mapped(map) = self {
             const PAGE: usize = 4096;
-            let (begin, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
-            if begin < end && end <= map.len() {
+            // A fault brings in what lies around it, up to a large page of the cache, also of a range that was given back
+            // already. Whoever reads there loses some pages and faults them in again.
+            const AROUND: usize = 2 << 20;
+            let begin = range.start.saturating_sub(AROUND).next_multiple_of(PAGE);
+            let end = (range.end + AROUND).min(map.len()) / PAGE * PAGE;
+            if begin < end {
                 // SAFETY: the mapping is shared and read-only, so its pages hold nothing but the file's bytes, and
                 // dropping them only means that the next read takes them from the page cache again.
                 let _ = unsafe {
