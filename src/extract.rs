@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use gpuvm_engine::graph::{Csr, VertexId};
+use gpuvm_engine::graph::{Csr, Order, VertexId};
 use gpuvm_engine::{BfsOptions, DeviceKind, Engine, EngineConfig, UNREACHED, Workload};
 use gpuvm_loaders::induced;
 use ndarray_npy::{WritableElement, write_zeroed_npy};
@@ -61,7 +61,10 @@ pub fn extract(args: ExtractArgs, quiet: bool, watch: &Watch) -> Result<()> {
 
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
-    let Opened { graph, cache } = named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    let Opened { mut graph, cache } =
+        named::open(&args.input, &options, args.load.cache_dir.as_deref(), watch)?;
+    // A part is cut out by ids, row after row.
+    graph.csr = graph.csr.in_order(Order::Natural)?;
     let timings = Timings::of_load(started.elapsed(), &graph.summary);
     watch.interrupt.check()?;
 

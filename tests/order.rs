@@ -71,3 +71,16 @@ fn order_is_chosen_by_the_skew_of_the_degrees() {
         &["--order", "auto, natural, degree"],
     );
 }
+
+#[test]
+fn part_of_a_file_in_degree_order_is_that_of_the_ids() {
+    let folder = Folder::new();
+    folder.done("generate gap-kron:9 natural.gvg --order natural");
+    folder.done("generate gap-kron:9 degree.gvg --order degree");
+    let parts = ["natural", "degree"].map(|order| {
+        folder.done(&format!("extract {order}.gvg part.mtx --around 3 --hops 1 --force"));
+        folder.done(&format!("convert {order}.gvg whole.mtx --force"));
+        (folder.read("part.mtx"), folder.read("whole.mtx"))
+    });
+    assert_eq!(parts[0], parts[1]);
+}
