@@ -84,10 +84,11 @@ impl Bench {
         let depth = measured.nics.first().map_or(String::new(), |nic| format!("{:.1}", nic.mean_queue_depth));
         let per_bell = {
             let sum = |of: fn(&NicStats) -> u64| measured.nics.iter().map(of).sum::<u64>() as f64;
-            sum(|nic| nic.requests) / sum(|nic| nic.doorbells)
+            let bells = sum(|nic| nic.doorbells);
+            if bells > 0.0 { format!("{:.1}", sum(|nic| nic.requests) / bells) } else { String::new() }
         };
         println!(
-            "{:8} {queues:18} {:30} {:>9.4} {:>9} {:>7} {latency:>9} {depth:>6} {per_bell:>6.1}",
+            "{:8} {queues:18} {:30} {:>9.4} {:>9} {:>7} {latency:>9} {depth:>6} {per_bell:>6}",
             kind.name(),
             rnic_model.map_or_else(String::new, |model| model.to_string()),
             rate / 1e9,
