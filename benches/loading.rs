@@ -122,7 +122,7 @@ if reader == 'polars':
     import polars as pl
     schema = {name: pl.Int32 for name in names}
     def columns():
-        table = pl.read_csv(path, separator=' ', has_header=False, schema=schema, n_threads=threads, rechunk=True)
+        table = pl.read_csv(path, separator=' ', has_header=False, schema=schema, n_threads=threads)
         return [table[name].to_numpy() for name in names]
 elif reader == 'pyarrow':
     import pyarrow as pa, pyarrow.csv as csv
