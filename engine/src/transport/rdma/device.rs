@@ -247,7 +247,7 @@ fn gid(
     let count =
         unsafe { ffi::_ibv_query_gid_table(context.as_ptr(), table.as_mut_ptr(), num_entries, 0, size) };
     let count = usize::try_from(count).map_err(|_| io::Error::from_raw_os_error(-count as i32))?;
-    let of_port = || table[..count].iter().filter(|entry| entry.port_num == PORT.into());
+    let of_port = || table[..count].iter().filter(|entry| entry.port_num == u32::from(PORT));
     // SAFETY: every bit pattern of the union is 16 bytes.
     let raw = |entry: &ffi::ibv_gid_entry| unsafe { entry.gid.raw };
     let found = match link_layer {
