@@ -2,8 +2,8 @@
 //! NICs, which kernels ask through queue pairs that both sides see (`kernels/cuda/queue_pair.cuh`), in the format of
 //! ConnectX NICs ([`mlx5`]).
 //!
-//! A [`Transport`] owns the queues and has them served while a kernel runs. Where host threads drive the NICs ([`served`]),
-//! all that a new kind of NIC needs is [`nic::Nic`].
+//! A `Transport` owns the queues and has them served while a kernel runs. Where host threads drive the NICs (`served`),
+//! all that a new kind of NIC needs is `nic::Nic`.
 
 mod device;
 pub mod endpoint;
