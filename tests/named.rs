@@ -153,7 +153,7 @@ fn file_wins_over_a_name_and_the_program_says_so() {
     let graph = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n";
     for name in ["gap-kron:10", "GK"] {
         fs::write(folder.path(name), graph).expect("written");
-        let ended = folder.run(&format!("info {name}"));
+        let ended = folder.run(&format!("info --full {name}"));
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         assert_mentions(&ended.stdout, &["2 vertices, 1 edge, directed"]);
         assert_mentions(&ended.stderr, &["WARN", name, "file of this name is read"]);
