@@ -6,6 +6,7 @@
 //!
 //! Source: the Apache Parquet format specification, by the crate `parquet`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -87,6 +88,15 @@ impl Values {
 
 impl Table {
     pub(crate) fn open(
+        bytes: &[u8],
+        path: &Path,
+        options: &LoadOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, LoadError> {
+        guarded(path, || Self::read_head(bytes, path, options, progress))
+    }
+
+    fn read_head(
         bytes: &[u8],
         path: &Path,
         options: &LoadOptions,
@@ -255,6 +265,13 @@ impl Table {
     }
 }
 
+/// The crate panics on some damaged files (a column chunk of negative length, for one); here that is an error like others.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    // What a panic leaves half done is dropped with the table.
+    let caught = catch_unwind(AssertUnwindSafe(read));
+    caught.unwrap_or_else(|_| Err(damaged(path, "it breaks the rules of the format".to_owned())))
+}
+
 fn damaged(path: &Path, reason: String) -> LoadError {
     LoadError::Damaged { path: path.to_owned(), reason, format: FORMAT }
 }
@@ -275,7 +292,8 @@ impl EdgeSource for Table {
         take: &(dyn Fn(&mut Batch) + Sync),
     ) -> Result<(), LoadError> {
         let with_weights = pass.first || pass.keeps_values;
-        (0..self.reader.num_row_groups()).into_par_iter().try_for_each(|group| {
+        let groups = (0..self.reader.num_row_groups()).into_par_iter();
+        let read_group = |group| {
             let mut batch = Batch::new();
             self.group(group, with_weights, progress, &mut |source, target, value| {
                 let vertex = |id: u64| match &self.ids {
@@ -297,7 +315,8 @@ impl EdgeSource for Table {
             })?;
             take(&mut batch);
             Ok(())
-        })
+        };
+        guarded(&self.facts.path, || groups.try_for_each(read_group))
     }
 
     fn original_ids(&self) -> Option<&[u64]> {
