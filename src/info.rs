@@ -87,7 +87,8 @@ pub fn info(args: InfoArgs, quiet: bool, watch: &Watch) -> Result<()> {
     let json = JsonSink::create(&args.json.into(), Some(&graph))?;
     let started = Instant::now();
     let options = settings::load_options(&args.load, args.weights.weights);
-    if !args.full
+    // To verify a file is to read it.
+    if !(args.full || args.load.verify_file)
         && graph.is_file()
         && let Some(header) = header(&graph, &options)?
     {
