@@ -10,7 +10,7 @@ use common::{paged, with_least_budget};
 use expected::{Expected, assert_distances, assert_ranks, digest_labels, digest_levels};
 use gpuvm_engine::graph::{Csr, Order};
 use gpuvm_engine::{
-    BfsOptions, Directions, Distances, Engine, EngineConfig, PageRankOptions, PagingStats, Policy,
+    BfsOptions, Directions, Distances, Engine, EngineConfig, Error, PageRankOptions, PagingStats, Policy,
     PreparedGraph, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, verify,
 };
 use gpuvm_loaders::WeightRule;
@@ -68,9 +68,14 @@ fn through_the_page_table(
     let ordered = settings(&by_degree, workload).into_iter().map(|config| (config, &by_degree)).enumerate();
     let settings = natural.chain(ordered.filter(|(i, _)| (i + i / 6) % 6 == 0));
     let settings = settings.map(|(i, (config, csr))| {
-        // Steps that only pull have heads made: a few page entries more, not a frame.
-        let gpu_mem = config.gpu_mem.map(|bytes| bytes + 4000);
-        (EngineConfig { directions: Directions::ALL[(i + i / 9) % 3], gpu_mem, ..config }, csr)
+        let config = EngineConfig { directions: Directions::ALL[(i + i / 9) % 3], ..config };
+        match Engine::new(config.clone()).expect("valid settings").plan(csr, workload) {
+            // Steps that only pull have heads made, which have pages too.
+            Err(Error::BudgetTooSmall { least_bytes, .. }) => {
+                (EngineConfig { gpu_mem: Some(least_bytes), ..config }, csr)
+            }
+            _ => (config, csr),
+        }
     });
     for (config, csr) in settings {
         let engine = Engine::new(config.clone()).expect("valid settings");
