@@ -20,6 +20,7 @@ use serde_json::Value;
 fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
     let is_small = csr.num_vertices() <= 130;
     let is_big = csr.num_edges() > 20_000;
+    let is_huge = csr.num_edges() > 500_000;
     let mut settings = Vec::new();
     for &variant in Variant::ALL {
         for &policy in Policy::ALL {
@@ -33,6 +34,9 @@ fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
             ] {
                 let wide = lanes == WarpLanes::ThirtyTwo;
                 if (wide && !is_small) || (is_big && matches!(threads, 1 | 4)) {
+                    continue;
+                }
+                if is_huge && (threads != 2 || policy != Policy::PinnedShare) {
                     continue;
                 }
                 let plenty = paged(variant, policy, threads, lanes);
