@@ -75,7 +75,9 @@ setup() {
   cat >"$root/init" <<'INIT'
 #!/bin/sh
 export PATH=/bin # /bin/ip is written out: the shell has an ip of its own, which knows less
-mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+# The programs may lie in /tmp, which therefore is no file system of its own.
+mkdir -p /tmp
 ulimit -l unlimited
 while read -r module; do insmod "$module" || echo "rdma-vm: insmod $module failed"; done </etc/modules
 /bin/ip link set lo up
