@@ -16,11 +16,14 @@ if [ -z "${GPUVM_NVRTC:-}" ] && [ ! -e "$nvrtc" ]; then
 fi
 [ -e "$nvrtc" ] && export GPUVM_NVRTC="${GPUVM_NVRTC:-$PWD/$nvrtc}"
 
-cargo test --workspace "$@" -- --show-output 2>&1 | tee target/test-output.log
+cargo test --workspace --no-fail-fast "$@" -- --show-output 2>&1 | tee target/test-output.log
 status=${PIPESTATUS[0]}
 
-# Feature rdma, in a virtual machine. Not if a part of the tests was asked for.
+# Features parquet and rdma, this one in a virtual machine. Not if a part of the tests was asked for.
 if [ $# = 0 ]; then
+  cargo test -p gpuvm-loaders --features parquet --test parquet -- --show-output 2>&1 | tee -a target/test-output.log
+  parquet=${PIPESTATUS[0]}
+  [ "$status" != 0 ] || status=$parquet
   bash tests/rdma.sh 2>&1 | tee -a target/test-output.log
   rdma=${PIPESTATUS[0]}
   [ "$status" != 0 ] || status=$rdma
