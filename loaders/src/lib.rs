@@ -21,6 +21,7 @@
 mod archive;
 mod assemble;
 mod builder;
+mod coordinates;
 mod error;
 mod external;
 pub mod format;

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -80,6 +80,76 @@ impl<T: Pod + Send + Sync> HostArray<T> {
     /// The elements that anonymous memory holds, from its first byte on.
     pub(crate) fn from_map(map: MmapMut) -> Self {
         Self::from_owner(Mapped { map, elements: PhantomData })
+    }
+}
+
+/// An array in the making: zeros in memory of large pages, to be filled by many threads, which also take the pages.
+///
+/// ```
+/// use gpuvm_engine::graph::{HostArray, HostBuffer};
+/// let mut buffer = HostBuffer::<u32>::zeroed(3)?;
+/// buffer.copy_from_slice(&[1, 2, 0]);
+/// assert_eq!(HostArray::from(buffer).as_slice(), [1, 2, 0]);
+/// # Ok::<(), gpuvm_engine::Error>(())
+/// ```
+pub struct HostBuffer<T> {
+    memory: BufferMemory<T>,
+}
+
+enum BufferMemory<T> {
+    /// Of elements without bytes, or of none.
+    Vec(Vec<T>),
+    Mapped(Mapped<T>),
+}
+
+impl<T: Pod> HostBuffer<T> {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        if bytes == 0 {
+            return Ok(Self { memory: BufferMemory::Vec(vec![T::zeroed(); len]) });
+        }
+        let out_of_memory = |_| Error::OutOfMemory { what: "an array", bytes: bytes as u64 };
+        let map = anonymous(bytes).map_err(out_of_memory)?;
+        Ok(Self { memory: BufferMemory::Mapped(Mapped { map, elements: PhantomData }) })
+    }
+
+    /// Leaves the first `len` elements, in memory of that size.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.memory = BufferMemory::Vec(self[..len].to_vec());
+        }
+    }
+}
+
+impl<T: Pod> Deref for HostBuffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.memory {
+            BufferMemory::Vec(elements) => elements,
+            BufferMemory::Mapped(mapped) => mapped.as_ref(),
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for HostBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            BufferMemory::Vec(elements) => elements,
+            BufferMemory::Mapped(mapped) => bytemuck::cast_slice_mut(&mut mapped.map),
+        }
+    }
+}
+
+impl<T: Pod + Send + Sync> From<HostBuffer<T>> for HostArray<T> {
+    fn from(buffer: HostBuffer<T>) -> Self {
+        match buffer.memory {
+            BufferMemory::Vec(elements) => elements.into(),
+            BufferMemory::Mapped(mapped) => Self::from_owner(mapped),
+        }
     }
 }
 
