@@ -552,3 +552,58 @@ impl<'a> Assembly<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::edge_list::EdgeList;
+    use crate::text::Text;
+
+    fn load(text: &str, options: &LoadOptions, most: u64) -> Result<LoadedGraph, LoadError> {
+        let text = Text { bytes: text.as_bytes(), path: "test".as_ref(), file: None };
+        let source = EdgeList::open(&text, options, &())?;
+        assemble_holding(&source, options, most, &())
+    }
+
+    #[test]
+    fn graph_of_entries_that_are_not_held_is_that_of_held_ones() {
+        let lines = |ascending: bool| -> String {
+            let row = |i: u64| if ascending { i / 16 } else { i * 7919 % 3000 };
+            (0..40_000).map(|i| format!("{} {} {}\n", row(i), i * 31 % 2500, i % 90)).collect()
+        };
+        for ascending in [true, false] {
+            for (symmetrize, keep_duplicates, bipartite) in
+                [(false, false, false), (true, false, false), (false, true, true), (true, true, true)]
+            {
+                let options =
+                    LoadOptions { symmetrize, keep_duplicates, bipartite, ..LoadOptions::default() };
+                let text = lines(ascending);
+                let held = load(&text, &options, u64::MAX).expect("loads");
+                // None at all, too many at once, and too many after some.
+                for most in [0, 1, 20_000, 39_999] {
+                    let read = load(&text, &options, most).expect("loads");
+                    assert_eq!(read.csr.row_offsets().as_slice(), held.csr.row_offsets().as_slice());
+                    assert_eq!(read.csr.column_indices().as_slice(), held.csr.column_indices().as_slice());
+                    assert_eq!(read.csr.weights().as_bytes(), held.csr.weights().as_bytes());
+                    let without_times =
+                        |s: &LoadSummary| LoadSummary { parse_seconds: 0.0, build_seconds: 0.0, ..s.clone() };
+                    assert_eq!(
+                        format!("{:?}", without_times(&read.summary)),
+                        format!("{:?}", without_times(&held.summary))
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn error_of_entries_that_are_not_held_is_that_of_held_ones() {
+        for wrong in ["1 x 1", "1 2", "4294967295 1 1", "4000000000 1 1", "1 2 nan"] {
+            let text = format!("{}{wrong}\n{}", "0 1 2\n".repeat(20_000), "3 4 5\n".repeat(20_000));
+            let [held, read] = [u64::MAX, 0].map(|most| {
+                load(&text, &LoadOptions::default(), most).map(|_| ()).expect_err("refused").to_string()
+            });
+            assert_eq!(held, read);
+        }
+    }
+}

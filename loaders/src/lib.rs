@@ -15,7 +15,7 @@
 //! # Ok::<(), gpuvm_loaders::LoadError>(())
 //! ```
 //!
-//! `mmap` maps files and is the only unsafe code.
+//! `mmap` maps files, and `short_line` compares bytes with instructions of the processor: the only unsafe code.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod archive;
@@ -32,6 +32,7 @@ mod number;
 mod options;
 mod partition;
 mod progress;
+mod short_line;
 mod siblings;
 mod source;
 mod subgraph;

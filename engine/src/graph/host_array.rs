@@ -97,7 +97,7 @@ pub struct HostBuffer<T> {
 }
 
 enum BufferMemory<T> {
-    /// Of elements without bytes, or of none.
+    /// Less than a large page.
     Vec(Vec<T>),
     Mapped(Mapped<T>),
 }
@@ -108,8 +108,9 @@ impl<T: Pod> HostBuffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self, Error> {
+        const LARGE_PAGE: usize = 2 << 20;
         let bytes = len.saturating_mul(size_of::<T>());
-        if bytes == 0 {
+        if bytes < LARGE_PAGE {
             return Ok(Self { memory: BufferMemory::Vec(vec![T::zeroed(); len]) });
         }
         let out_of_memory = |_| Error::OutOfMemory { what: "an array", bytes: bytes as u64 };
@@ -196,5 +197,19 @@ mod tests {
         assert!(HostArray::<u32>::from_fn(0, |_| 1).expect("nothing").is_empty());
         let refused = HostArray::from_fn(1 << 60, |i| i).expect_err("8 EiB");
         assert!(matches!(refused, Error::OutOfMemory { .. }));
+    }
+
+    #[test]
+    fn buffer_becomes_the_array_of_what_is_left_of_it() {
+        for len in [0, 3, 1 << 20] {
+            let mut buffer = HostBuffer::<u32>::zeroed(len).expect("at most 4 MiB");
+            assert!(buffer.len() == len && buffer.iter().all(|&element| element == 0));
+            buffer.iter_mut().zip(0..).for_each(|(element, i)| *element = i * 7);
+            buffer.truncate(len / 2 + 1);
+            let left: Vec<u32> = (0..len.min(len / 2 + 1) as u32).map(|i| i * 7).collect();
+            assert_eq!(HostArray::from(buffer).as_slice(), left);
+        }
+        assert_eq!(HostBuffer::<()>::zeroed(5).expect("no bytes").len(), 5);
+        assert!(matches!(HostBuffer::<u64>::zeroed(1 << 57), Err(Error::OutOfMemory { .. })));
     }
 }
