@@ -5,11 +5,9 @@
 // known how many pages they want.
 #pragma once
 
-#include "traversal.cuh"
+#include "small_levels.cuh"
 
 GPUVM_NAMESPACE_BEGIN
-
-constexpr u32 kUnreached = ~u32(0);
 
 struct BfsVisitor {
   u32* levels;
@@ -258,6 +256,13 @@ GPUVM_DEVICE u64 cost_of_heads(const BfsArgs& args, const Step& step) {
   return (unvisited << graph.heads_shift) + graph.num_head_vertices / 8 + bytes / kBytesOfAnEdge;
 }
 
+// The same for a step as long as levels are small: pages that are fetched meanwhile only make pushes cheaper.
+GPUVM_DEVICE PushBound push_bound(const BfsArgs& args, const Step& step) {
+  const u64 bytes = args.fetch_bytes == 0 || step.heads_resident ? 0 : args.incoming.heads.size_bytes;
+  return {bytes_to_fetch(args, step, 1 << 20) / (kBytesOfAnEdge << 20) + 1, u64(1) << args.incoming.heads_shift,
+          args.incoming.num_head_vertices / 8 + bytes / kBytesOfAnEdge, args.incoming.num_head_vertices};
+}
+
 // The rows of all vertices that wait; on average half a row is read until a neighbour in the frontier ends it.
 GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const StepCounters* counters) {
   const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
@@ -340,6 +345,11 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {
         return next_bfs_step(args, next, done, counters);
+      },
+      [&](Warp& warp, StepView& view, StepRecorder& recorder) {
+        const PushBound bound = push_bound(args, view.step);
+        return view.graph.paged ? search_small_levels<PagedEdges<UnitWeight>>(warp, args, view, bound, recorder)
+                                : search_small_levels<PlainEdges<UnitWeight>>(warp, args, view, bound, recorder);
       });
 }
 
