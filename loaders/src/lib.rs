@@ -2,7 +2,8 @@
 //! instead of read.
 //!
 //! [`load`] looks into the file, and at its name only where the bytes leave the format open. Text is parsed on all threads, twice, so that no
-//! memory is needed beside that of the graph; [`write_gvg`] stores the graph so that the next run maps it without
+//! memory is needed beside that of the graph, or once where only the text says how large that is and memory allows to hold its
+//! entries; [`write_gvg`] stores the graph so that the next run maps it without
 //! a copy. A file that is not what it should be is a [`LoadError`] with the line, never a panic and never a wrong
 //! graph.
 //!

@@ -1,7 +1,8 @@
 //! What every format gives the builder: what the head of the file says, and its entries, a batch at a time.
 //!
 //! A format is a type that implements [`EdgeSource`]. It is asked for all of its entries twice or more, and gives them
-//! each time, on all threads, so that the graph is built in its own memory and no list of edges is ever held.
+//! each time, on all threads, so that the graph is built in its own memory and no list of edges is held, but those of formats that
+//! [take long](EdgeSource::is_slow).
 
 use std::path::{Path, PathBuf};
 
