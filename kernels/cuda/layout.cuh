@@ -351,6 +351,7 @@ struct BfsArgs {
   u64 num_pages;
   u64 num_frames;
   u64 heads_stay;
+  u64 heads_are_hubs;
 };
 
 struct BfsBatchArgs {
