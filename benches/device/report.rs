@@ -8,6 +8,7 @@ use gpuvm_engine::graph::Csr;
 use gpuvm_engine::{Access, EngineConfig, PagingStats, StepStats, Variant};
 use serde::Serialize;
 
+use crate::Budget;
 use crate::measure::{Algorithm, Measurement};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,8 +25,8 @@ pub struct Row {
     algorithm: Algorithm,
     access: Access,
     variant: Variant,
-    /// Frames in percent of the pages; none unless paged.
-    budget_percent: Option<f64>,
+    /// None unless paged.
+    budget: Option<Budget>,
     pub temperature: Temperature,
 }
 
@@ -34,18 +35,11 @@ impl Row {
         graph: &str,
         algorithm: Algorithm,
         config: &EngineConfig,
-        budget_percent: Option<f64>,
+        budget: Option<Budget>,
         temperature: Temperature,
     ) -> Self {
         let access = config.access.expect("every row has its access");
-        Self {
-            graph: graph.to_owned(),
-            algorithm,
-            access,
-            variant: config.variant,
-            budget_percent,
-            temperature,
-        }
+        Self { graph: graph.to_owned(), algorithm, access, variant: config.variant, budget, temperature }
     }
 
     /// Whether the graph is one of many small levels.
@@ -56,8 +50,8 @@ impl Row {
     /// Operation, graph, what varies.
     pub fn name(&self) -> String {
         let mut name = format!("{}/{}/{}", self.algorithm.name(), self.graph, self.access);
-        if let Some(percent) = self.budget_percent {
-            name += &format!(" {percent}%");
+        if let Some(budget) = self.budget {
+            name += &format!(" {budget}");
         }
         // The edges of `resident` are always there, and nothing keeps those of zero-copy.
         if !matches!(self.access, Access::Resident | Access::ZeroCopy)
@@ -76,6 +70,7 @@ struct Measured {
     row: Row,
     runs: usize,
     seconds: f64,
+    whole_seconds: f64,
     least_seconds: f64,
     most_seconds: f64,
     gteps: f64,
@@ -147,8 +142,18 @@ impl Report {
             took.as_secs_f64()
         );
         println!(
-            "{:NAME_WIDTH$} {:>4} {:>9} {:>7} {:>6} {:>8} {:>9} {:>9} {:>8} {:>6}",
-            "", "runs", "seconds", "GTEPS", "levels", "us/level", "faults", "evicted", "GB in", "share"
+            "{:NAME_WIDTH$} {:>4} {:>9} {:>8} {:>7} {:>6} {:>8} {:>9} {:>9} {:>8} {:>6}",
+            "",
+            "runs",
+            "seconds",
+            "whole",
+            "GTEPS",
+            "levels",
+            "us/level",
+            "faults",
+            "evicted",
+            "GB in",
+            "share"
         );
     }
 
@@ -172,7 +177,8 @@ impl Report {
         let approximately = if counted || link_bytes == 0 { "" } else { "~" };
         let name = row.name();
         println!(
-            "{name:NAME_WIDTH$} {runs:>4} {seconds:>9.4} {:>7.2} {:>6} {:>8.1} {:>9} {:>9} {:>8.3} {:>6}",
+            "{name:NAME_WIDTH$} {runs:>4} {seconds:>9.4} {:>8.4} {:>7.2} {:>6} {:>8.1} {:>9} {:>9} {:>8.3} {:>6}",
+            median.whole_seconds,
             median.edges as f64 / seconds / 1e9,
             median.levels,
             seconds * 1e6 / median.levels.max(1) as f64,
@@ -186,9 +192,10 @@ impl Report {
         let largest_step = median.largest_step.filter(|_| has_passes).map(|(number, step)| {
             let link_share = self.share(step.paging.bytes_in, step.seconds);
             println!(
-                "{:NAME_WIDTH$} {runs:>4} {:>9.4} {:>7.2} {:>6} {:>8.1} {:>9} {:>9} {:>8.3} {:>6}",
+                "{:NAME_WIDTH$} {runs:>4} {:>9.4} {:>8} {:>7.2} {:>6} {:>8.1} {:>9} {:>9} {:>8.3} {:>6}",
                 format!("  its largest step, number {}", number + 1),
                 step.seconds,
+                "",
                 step.edges as f64 / step.seconds / 1e9,
                 1,
                 step.seconds * 1e6,
@@ -204,6 +211,7 @@ impl Report {
             row,
             runs,
             seconds,
+            whole_seconds: median.whole_seconds,
             least_seconds,
             most_seconds,
             gteps: median.edges as f64 / seconds / 1e9,
@@ -251,11 +259,11 @@ impl Report {
         self.write();
     }
 
-    fn find(&self, of: &Row, access: Access, budget_percent: Option<f64>) -> Option<&Measured> {
+    fn find(&self, of: &Row, access: Access, percent: Option<f64>) -> Option<&Measured> {
         self.rows.iter().find(|measured| {
             let row = &measured.row;
             (&row.graph, row.algorithm) == (&of.graph, of.algorithm)
-                && (row.access, row.budget_percent) == (access, budget_percent)
+                && (row.access, row.budget) == (access, percent.map(Budget::Percent))
                 && row.variant == Variant::Balanced
                 && row.temperature == Temperature::Cold
         })

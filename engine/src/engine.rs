@@ -617,7 +617,7 @@ impl PreparedGraph {
         let running = Arc::clone(&self.running);
         let one_at_a_time = running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(transport) = &mut self.transport {
-            transport.begin()?;
+            transport.begin(&CancelHandle(Arc::clone(&self.error)))?;
         }
         // SAFETY: the addresses in `args` are those of arrays that `self` owns or keeps alive, of the lengths that the
         // plan and `Csr` guarantee (row offsets were checked when the `Csr` was made); `&mut self` keeps everyone else
@@ -632,7 +632,11 @@ impl PreparedGraph {
                     }
                     self.add_nic_counts(counts);
                 }
-                Err(error) => outcome = outcome.and(Err(error)),
+                Err(error) => {
+                    // Why the kernel waited in vain, or was stopped. That request may have come after its end.
+                    let _ = self.error.take(self.csr().num_vertices());
+                    outcome = Err(error);
+                }
             }
         }
         drop(one_at_a_time);

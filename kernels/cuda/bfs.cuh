@@ -5,11 +5,9 @@
 // known how many pages they want.
 #pragma once
 
-#include "traversal.cuh"
+#include "small_levels.cuh"
 
 GPUVM_NAMESPACE_BEGIN
-
-constexpr u32 kUnreached = ~u32(0);
 
 struct BfsVisitor {
   u32* levels;
@@ -59,6 +57,30 @@ struct FrontierSearch {
     return false;
   }
 
+  // By one lane, among the heads of vertex `of`; `is_full` if there are as many as can be.
+  GPUVM_DEVICE bool among_heads(const u32* heads, u64 num_heads, u32 of, const u64* row_offsets, bool& is_full,
+                                u64& looked) const {
+    is_full = true;
+    for (u64 i = 0; i < num_heads; i += kEdgesInFlight) {
+      u32 v[kEdgesInFlight];
+      u32 seen[kEdgesInFlight];
+      for (u32 k = 0; k < kEdgesInFlight; ++k) v[k] = i + k < num_heads ? heads[i + k] : kNoVertex;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) seen[k] = v[k] < num_vertices ? load_relaxed(&levels[v[k]]) : kUnreached;
+      bool found = false;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        if (i + k >= num_heads) break;
+        is_full = is_full && v[k] != kNoVertex;
+        if (v[k] == kNoVertex) break;
+        ++looked;
+        found |= seen[k] == level;
+        if (v[k] >= num_vertices) report_error(error, kErrorColumnOutOfRange, row_offsets[of] + i + k, v[k]);
+      }
+      if (found) return true;
+      if (!is_full) break;
+    }
+    return false;
+  }
+
   // By all lanes, of one row.
   GPUVM_DEVICE bool among(const Warp& warp, const u32* columns, u64 edge, u64 length, u64& looked) const {
     for (u64 first = warp.lane; first < length + warp.lane; first += kEdgesInFlight * kLanes) {
@@ -101,16 +123,18 @@ GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& vi
   for_each_heads(
       warp, args.traversal, graph, view, [&](u32 v) { return load_relaxed(&levels[v]) == kUnreached; },
       [&](u32 v, bool wanted, const u32* heads) {
-        u64 begin = 0, degree = 0;
-        if (wanted) {
-          begin = row_offsets[v];
-          degree = row_offsets[v + 1] - begin;
-        }
-        const bool found = search.among(heads, begin, smaller(degree, num_heads), looked);
+        bool is_full = false;
+        const bool found = wanted && search.among_heads(heads, num_heads, v, row_offsets, is_full, looked);
         if (found) store_relaxed(&levels[v], search.level + 1);
         push(warp, found, v);
         make_room(warp, view);
-        const bool waits = !found && degree > num_heads;
+        // Where a row begins is only asked for rows that may go on: one access less, of four, one after the other.
+        u64 begin = 0, degree = 0;
+        if (wanted && !found && is_full) {
+          begin = row_offsets[v];
+          degree = row_offsets[v + 1] - begin;
+        }
+        const bool waits = degree > num_heads;
         const u32 waiting = warp.ballot(waits);
         if (waiting == 0) return;
         const u64 my_first = (begin + num_heads) >> page_shift, my_last = (begin + degree - 1) >> page_shift;
@@ -250,35 +274,70 @@ GPUVM_DEVICE u64 cost_of_push(const BfsArgs& args, const Step& step) {
   return step.frontier_edges + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
 }
 
+// Vertices with heads that are unvisited, at most.
+GPUVM_DEVICE u64 num_unvisited(const BfsArgs& args, const Step& step) {
+  return smaller(args.incoming.num_head_vertices, args.num_reachable - 1 - step.total_discovered);
+}
+
 // The heads of all vertices that are unvisited; and every vertex is asked whether it is.
 GPUVM_DEVICE u64 cost_of_heads(const BfsArgs& args, const Step& step) {
   const GraphView& graph = args.incoming;
-  const u64 unvisited = smaller(graph.num_head_vertices, args.num_reachable - 1 - step.total_discovered);
+  const u64 unvisited = num_unvisited(args, step);
   const u64 bytes = args.fetch_bytes == 0 || step.heads_resident ? 0 : graph.heads.size_bytes;
   return (unvisited << graph.heads_shift) + graph.num_head_vertices / 8 + bytes / kBytesOfAnEdge;
 }
 
-// The rows of all vertices that wait; on average half a row is read until a neighbour in the frontier ends it.
-GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const StepCounters* counters) {
-  const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
-  const u64 pages = load_relaxed(&counters->totals[kStatWaitingPages].value);
+// The same for a step as long as levels are small: pages that are fetched meanwhile only make pushes cheaper.
+GPUVM_DEVICE PushBound push_bound(const BfsArgs& args, const Step& step) {
+  const u64 bytes = args.fetch_bytes == 0 || step.heads_resident ? 0 : args.incoming.heads.size_bytes;
+  return {bytes_to_fetch(args, step, 1 << 20) / (kBytesOfAnEdge << 20) + 1, u64(1) << args.incoming.heads_shift,
+          args.incoming.num_head_vertices / 8 + bytes / kBytesOfAnEdge, args.incoming.num_head_vertices};
+}
+
+// The rows of vertices that wait, with so many edges in so many pages; on average half a row is read until a neighbour in the
+// frontier ends it.
+GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, u64 edges, u64 pages) {
   return edges / 2 + args.incoming.num_head_vertices / 4 + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
 }
 
+GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+  return cost_of_tails(args, step, load_relaxed(&counters->totals[kStatWaitingEdges].value),
+                       load_relaxed(&counters->totals[kStatWaitingPages].value));
+}
+
+GPUVM_DEVICE bool can_read_lines(const BfsArgs& args) { return args.incoming.paged && args.host_is_mapped; }
+
 // The same rows by lines, at most two for most: a line from a random place takes the link as long as 1.2 KB of pages do.
-GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, const StepCounters* counters) {
+GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, u64 edges, u64 vertices) {
   constexpr u64 kLineCost = 1240;
-  const u64 edges = load_relaxed(&counters->totals[kStatWaitingEdges].value);
-  const u64 lines = 3 * load_relaxed(&counters->totals[kStatWaitingVertices].value) / 2;
-  const u64 bytes = bytes_to_fetch(args, step, lines) / args.fetch_bytes * kLineCost;
+  const u64 bytes = bytes_to_fetch(args, step, 3 * vertices / 2) / args.fetch_bytes * kLineCost;
   return edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
+}
+
+// A level by heads first, where a push costs `push`. Where heads are hubs, how many of them are in the frontier is not known
+// before; that few are is found out once, and those that stay are wanted sooner or later. Else a neighbour is as often in
+// the frontier as an edge leaves it: that says how many vertices will wait, and what their rows are to cost, or the push.
+GPUVM_DEVICE u64 cost_of_pull(const BfsArgs& args, const Step& step, u64 push) {
+  const GraphView& graph = args.incoming;
+  const u64 heads = cost_of_heads(args, step);
+  if (args.heads_are_hubs || heads >= push) return heads;
+  const f32 edges = f32(graph.num_edges), share = f32(step.frontier_edges) / edges;
+  f32 waiting = f32(num_unvisited(args, step));
+  for (u32 i = 0; i >> graph.heads_shift == 0; ++i) waiting *= share < 1 ? 1 - share : 0;
+  const u64 vertices = u64(waiting), waiting_edges = u64(waiting * (edges / f32(graph.num_head_vertices)));
+  const u64 tails =
+      cost_of_tails(args, step, waiting_edges, smaller(vertices, (graph.num_edges >> graph.page_edges_shift) + 1));
+  u64 rest = smaller(push, tails);
+  if (can_read_lines(args)) rest = smaller(rest, cost_of_lines(args, step, waiting_edges, vertices));
+  return heads + rest;
 }
 
 // How the rest of a level is found, once the heads are read.
 GPUVM_DEVICE u64 scan_of_rest(const BfsArgs& args, const Step& step, const StepCounters* counters) {
   const u64 tails = cost_of_tails(args, step, counters);
-  if (args.incoming.paged && args.host_is_mapped) {
-    const u64 lines = cost_of_lines(args, step, counters);
+  if (can_read_lines(args)) {
+    const u64 lines = cost_of_lines(args, step, load_relaxed(&counters->totals[kStatWaitingEdges].value),
+                                    load_relaxed(&counters->totals[kStatWaitingVertices].value));
     if (lines < tails && (args.always_pulls || lines < cost_of_push(args, step))) return kScanLines;
   }
   return args.always_pulls || tails < cost_of_push(args, step) ? kScanTails : scan_of_frontier(args.traversal, step);
@@ -310,10 +369,10 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
   if (next.frontier_edges == 0 || next.level >= args.depth_limit ||
       (args.target != kUnreached && load_relaxed(&pointer<const u32>(args.levels)[args.target]) <= next.level))
     return false;
-  // Heads are tried as soon as a push costs more. They may settle little; but those that stay are wanted sooner or later.
-  if (args.incoming.num_head_vertices != 0 &&
-      (args.always_pulls || cost_of_heads(args, next) < cost_of_push(args, next)))
-    next.scan = kScanHeads;
+  if (args.incoming.num_head_vertices != 0) {
+    const u64 push = cost_of_push(args, next);
+    if (args.always_pulls || cost_of_pull(args, next, push) < push) next.scan = kScanHeads;
+  }
   return true;
 }
 
@@ -340,6 +399,21 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {
         return next_bfs_step(args, next, done, counters);
+      },
+      [&](Warp& warp, StepView& view, StepRecorder& recorder) {
+        const PushBound bound = push_bound(args, view.step);
+        // Copies: what a function that is not inlined is given the address of lives in memory, and the steps of the whole
+        // grid want these in registers.
+        Warp alone = warp;
+        StepView step = view;
+        StepRecorder copied = recorder;
+        const bool did = view.graph.paged
+                             ? search_small_levels<PagedEdges<UnitWeight>>(alone, args, step, bound, copied)
+                             : search_small_levels<PlainEdges<UnitWeight>>(alone, args, step, bound, copied);
+        warp = alone;
+        view.counters = step.counters;
+        recorder = copied;
+        return did;
       });
 }
 

@@ -27,7 +27,7 @@ __device__ gpuvm::Warp this_warp() {
 // flight need.
 #define GPUVM_KERNEL(name, Args, call)                                                                       \
   extern "C" __global__ void __launch_bounds__(gpuvm::kBlockWarps * 32, gpuvm::kCudaBlocksPerMultiprocessor) \
-      name(const Args args) {                                                                                \
+      name(const __grid_constant__ Args args) {                                                                                \
     gpuvm::Warp warp = this_warp();                                                                          \
     call;                                                                                                    \
   }

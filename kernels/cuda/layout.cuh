@@ -16,11 +16,14 @@ typedef double f64;
 #define GPUVM_LANES 32
 #define GPUVM_DEVICE __device__ __forceinline__
 #define GPUVM_DEVICE_LOOP GPUVM_DEVICE
+// A function with registers of its own: inlined into a kernel it would take them from loops that need all of theirs.
+#define GPUVM_DEVICE_COLD __device__ __noinline__
 #else
 #ifndef GPUVM_LANES
 #define GPUVM_LANES 1
 #endif
 #define GPUVM_DEVICE inline
+#define GPUVM_DEVICE_COLD inline
 // A function that keeps its own loop on the CPU: inlined into each scan, the loop over edges took up to 1.4 times as
 // long, and not the same for paged and plain edges.
 #define GPUVM_DEVICE_LOOP inline __attribute__((noinline))
@@ -348,6 +351,7 @@ struct BfsArgs {
   u64 num_pages;
   u64 num_frames;
   u64 heads_stay;
+  u64 heads_are_hubs;
 };
 
 struct BfsBatchArgs {

@@ -45,6 +45,11 @@ GPUVM_DEVICE u64 add_relaxed(u64* p, u64 value) {
   asm volatile("atom.add.relaxed.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
   return old;
 }
+GPUVM_DEVICE u32 add_relaxed(u32* p, u32 value) {
+  u32 old;
+  asm volatile("atom.add.relaxed.gpu.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(value) : "memory");
+  return old;
+}
 GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) {
   u64 old;
   asm volatile("atom.add.acquire.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(value) : "memory");
@@ -181,6 +186,7 @@ GPUVM_DEVICE u64 load_relaxed(const u64* p) { return __atomic_load_n(p, __ATOMIC
 GPUVM_DEVICE u64 load_acquire(const u64* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
 GPUVM_DEVICE void store_relaxed(u32* p, u32 value) { __atomic_store_n(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE void store_relaxed(u64* p, u64 value) { __atomic_store_n(p, value, __ATOMIC_RELAXED); }
+GPUVM_DEVICE u32 add_relaxed(u32* p, u32 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_relaxed(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 GPUVM_DEVICE u64 add_acquire(u64* p, u64 value) { return __atomic_fetch_add(p, value, __ATOMIC_ACQUIRE); }
 GPUVM_DEVICE void add_release_only(u64* p, u64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELEASE); }

@@ -557,6 +557,23 @@ GPUVM_DEVICE void record_step(const TraversalView& view, const Step& done, const
   rest.ns += ns;
 }
 
+// Who keeps the records, and since when the step that is under way is.
+struct StepRecorder {
+  bool records;
+  u64 started_ns;
+
+  GPUVM_DEVICE void record(const TraversalView& view, const Step& done, const StepCounters* counters, StepRecord& rest) {
+    const u64 now = now_ns();
+    record_step(view, done, counters, now - started_ns, rest);
+    started_ns = now;
+  }
+};
+
+// An algorithm that has nothing of its own for a block that goes on alone.
+struct NoSmallSteps {
+  GPUVM_DEVICE bool operator()(Warp&, StepView&, StepRecorder&) const { return false; }
+};
+
 GPUVM_DEVICE void set_to_zero(StepCounters* counters) {
   store_relaxed(&counters->cursor.value, 0);
   store_relaxed(&counters->next_vertices.value, 0);
@@ -621,15 +638,18 @@ GPUVM_DEVICE bool wait_for_blocks(const TraversalView& view, u64 expected) {
 // to do, by those of block 0; between two steps `goes_on(next, done, counters)` decides whether there is a next one,
 // and may change it. Every block asks it, after a step and while other blocks may be in the next one already, so its
 // answer must not depend on what changes there. All blocks of the grid must be running at the same time.
-template <class DoStep, class GoesOn>
-GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on) {
+// `small_steps(warp, view, recorder)` may do a step of a block alone and those after it in its own way, up to the end of the
+// last, which becomes this step; it says whether it did.
+template <class DoStep, class GoesOn, class SmallSteps = NoSmallSteps>
+GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_step, GoesOn goes_on,
+                            SmallSteps small_steps = {}) {
   LoopState* state = pointer<LoopState>(view.state);
   Block* block = warp.block;
   const bool leads = warp.leads_block() && warp.leads();
   const bool is_first_block = warp.block_number() == 0;
   // The last warp of a block has the least to do in small steps.
   const bool records = is_first_block && warp.block_warp == kBlockWarps - 1 && warp.leads();
-  u64 started = records ? now_ns() : 0;
+  StepRecorder recorder{records, records ? now_ns() : 0};
   if (leads) {
     block->step = state->step;
     block->done = Step{};
@@ -646,15 +666,15 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
       for (bool more = true; more;) {
         const u64 number = block->step.number;
         StepCounters* counters = alone ? block->counters : state->counters;
-        const StepView step{view.graph,
-                            block->step,
-                            &counters[number % 3],
-                            view.frontiers[block->step.queue],
-                            view.frontiers[block->step.queue ^ 1],
-                            view.error};
+        StepView step{view.graph,
+                      block->step,
+                      &counters[number % 3],
+                      view.frontiers[block->step.queue],
+                      view.frontiers[block->step.queue ^ 1],
+                      view.error};
         if (records) set_to_zero(&counters[(number + 1) % 3]);
         Warp acting = alone ? warp.in_its_block() : warp;
-        do_step(acting, step);
+        if (!alone || !small_steps(acting, step, recorder)) do_step(acting, step);
         end_step(acting, step);
         bool all_came = true;
         if (leads && !alone) {
@@ -667,11 +687,7 @@ GPUVM_DEVICE void run_steps(Warp& warp, const TraversalView& view, DoStep do_ste
           if (!all_came) block->step.finished = 1;
         }
         warp.sync_block();  // what the leader acquired, the whole block may read
-        if (records) {
-          const u64 now = now_ns();
-          record_step(view, block->done, step.counters, now - started, block->rest);
-          started = now;
-        }
+        if (records) recorder.record(view, block->done, step.counters, block->rest);
         more = alone && block->step.by_one_block && !block->step.finished;
       }
     }

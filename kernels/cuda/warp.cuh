@@ -49,6 +49,13 @@ struct ListedChunk {
 // Vertices of a queue whose chunks a block that does steps alone keeps at hand: one a thread.
 constexpr u32 kListedChunks = 32 * kBlockWarps;
 
+// What a block that goes on alone through small levels of a search finds for a level (bfs.cuh).
+struct SmallLevel {
+  u32 num_vertices;
+  u32 num_edges;  // of their rows
+  u32 is_last;    // not 0 if the level after this one, or the end of this one, is for `run_steps`
+};
+
 // What the warps of a block share: on a GPU in shared memory.
 struct Block {
   u32 pushed[kBlockWarps][kPushBuffer];
@@ -60,6 +67,7 @@ struct Block {
   Step done;                 // the one before
   StepRecord rest;           // of the steps that have no record of their own
   ListedChunk listed[2][kListedChunks];  // of the steps by this block alone, even and odd ones in turn
+  SmallLevel small[3];                   // by the number of the step modulo 3
 };
 
 #if GPUVM_LANES == 32 && !defined(__CUDACC_RTC__) && !defined(__CUDACC__)
@@ -127,6 +135,10 @@ struct Warp {
     return value;
   }
 
+  GPUVM_DEVICE u32 sum(u32 value) const {
+    for (u32 distance = kLanes / 2; distance != 0; distance /= 2) value += read_lane(value, lane ^ distance);
+    return value;
+  }
   // Sum over the lanes up to this one.
   GPUVM_DEVICE u32 prefix_sum(u32 value) const {
     for (u32 distance = 1; distance < kLanes; distance *= 2) {

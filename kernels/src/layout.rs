@@ -634,6 +634,8 @@ shared_struct! {
         num_frames: u64,
         /// 1 if heads that were read stay resident.
         heads_stay: u64,
+        /// 1 if heads are the neighbours with most edges, as in degree order: many of them are in a frontier.
+        heads_are_hubs: u64,
     }
 
     /// Breadth-first searches from up to 64 sources at once; bit s of a word is that of search s.

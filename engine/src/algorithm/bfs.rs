@@ -112,6 +112,7 @@ impl PreparedGraph {
             num_pages: self.plan.num_pages,
             num_frames: self.plan.num_frames,
             heads_stay: self.plan.heads_stay().into(),
+            heads_are_hubs: self.csr().permutation().is_some().into(),
             ..BfsArgs::default()
         }
     }

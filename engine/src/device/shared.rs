@@ -1,5 +1,6 @@
 //! Memory that kernels and NICs share while a kernel runs, and the ways in which a host thread moves bytes there.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -156,8 +157,9 @@ impl Mover {
             }
             Self::Stream { device, stream } => {
                 device.context.bind_to_thread().map_err(driver_error("use the device"))?;
-                // SAFETY: the caller's promise; addresses of registered host memory are unified.
-                unsafe { sys::cuMemcpyAsync(to, from, len as usize, stream.cu_stream()) }
+                let host = std::ptr::with_exposed_provenance::<c_void>(from as usize);
+                // SAFETY: the caller's promise; registered host memory has the same address for both sides.
+                unsafe { sys::cuMemcpyHtoDAsync_v2(to, host, len as usize, stream.cu_stream()) }
                     .result()
                     .map_err(driver_error("copy a page"))
             }
@@ -187,16 +189,23 @@ impl StreamWriter {
         .map_err(driver_error("write a completion"))
     }
 
-    /// Writes a word that a running kernel polls.
+    /// Writes a word that a running kernel polls, by way of the word at `at` of `words`: a copy as those of the data before it,
+    /// which it follows.
     ///
     /// # Safety
-    /// It is a word of the GPU's memory.
-    pub unsafe fn write_word(&self, address: u64, word: u32) -> Result<(), Error> {
+    /// `address` is that of a word of the GPU's memory. `words` lives, and nobody else writes its word at `at`, until the copy
+    /// is done.
+    pub unsafe fn write_word(
+        &self,
+        address: u64,
+        word: u32,
+        words: &SharedBytes,
+        at: u64,
+    ) -> Result<(), Error> {
         self.device.context.bind_to_thread().map_err(driver_error("use the device"))?;
-        // By default the write comes after a barrier: what was copied before is visible before the word is.
-        let flags = sys::CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
-        // SAFETY: the caller's promise.
-        unsafe { sys::cuStreamWriteValue32_v2(self.stream.cu_stream(), address, word, flags) }
+        words.atomic(at).store(word, Ordering::Release);
+        // SAFETY: the caller's promise; the source is pinned, or the driver takes it over before it returns.
+        unsafe { sys::cuMemcpyHtoDAsync_v2(address, words.host(at, 4).cast(), 4, self.stream.cu_stream()) }
             .result()
             .map_err(driver_error("write a completion"))
     }

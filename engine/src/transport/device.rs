@@ -10,7 +10,7 @@ use super::settings::TransportConfig;
 use super::stats::NicCounts;
 use crate::device::{Beside, Device, SharedBytes};
 use crate::error::Error;
-use crate::memory::DeviceArray;
+use crate::memory::{CancelHandle, DeviceArray};
 
 /// Blocks of a GPU that stand for NICs at most: with 16 warps each that fetch a page, 4 KiB at a time, more bytes are under
 /// way than a PCIe 5 link holds (1.4 us of 51 GB/s: 72 KB).
@@ -103,7 +103,7 @@ impl Transport for DeviceEngine {
         self.queues.address()
     }
 
-    fn begin(&mut self) -> Result<(), Error> {
+    fn begin(&mut self, _run: &CancelHandle) -> Result<(), Error> {
         self.stop.write_word(0, 0)?;
         // Counts of this kernel alone. Its clock goes on, so no link is busy with requests of the last.
         self.states.fill(0)?;

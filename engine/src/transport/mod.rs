@@ -31,17 +31,19 @@ pub(crate) use stats::NicCounts;
 use crate::config::TransportKind;
 use crate::device::Device;
 use crate::error::Error;
+use crate::memory::CancelHandle;
 
 /// What moves pages for the kernels of one graph, through queues.
 pub(crate) trait Transport: Debug + Send + Sync {
     /// Address of the [`QueueSet`](gpuvm_kernels::layout::QueueSet) that kernels use.
     fn queues_address(&self) -> u64;
 
-    /// Called before a kernel: from here on requests are served.
+    /// Called before a kernel: from here on requests are served. What fails meanwhile stops the run by `run`, and is the
+    /// error of [`end`](Self::end).
     ///
     /// # Errors
     /// Those of the transport.
-    fn begin(&mut self) -> Result<(), Error>;
+    fn begin(&mut self, run: &CancelHandle) -> Result<(), Error>;
 
     /// Called after the kernel: waits for requests that are under way, and says what each NIC did. After a kernel that did
     /// not succeed the queues start anew.

@@ -225,8 +225,19 @@ impl Queues {
     }
 
     /// The other end of the queues of a NIC. On a GPU completions go the way of `writer`'s stream, behind what is in it.
-    pub fn nic_end(&self, nic: u32, writer: Option<StreamWriter>) -> NicEnd {
-        NicEnd { shared: Arc::clone(&self.shared), nic, writer }
+    ///
+    /// # Errors
+    /// [`Error::Pin`] if there is no pinned memory for the words that are written.
+    pub fn nic_end(&self, device: &Device, nic: u32, writer: Option<StreamWriter>) -> Result<NicEnd, Error> {
+        let Geometry { num_pairs, depth, .. } = self.geometry;
+        let num_words = u64::from(num_pairs) * u64::from(depth) + 1;
+        let writer = match writer {
+            Some(stream) => {
+                Some(Writer { stream, words: SharedBytes::on_host(device, "queues", 4 * num_words)? })
+            }
+            None => None,
+        };
+        Ok(NicEnd { shared: Arc::clone(&self.shared), nic, writer })
     }
 }
 
@@ -235,7 +246,16 @@ impl Queues {
 pub(crate) struct NicEnd {
     shared: Arc<Shared>,
     nic: u32,
-    writer: Option<StreamWriter>,
+    writer: Option<Writer>,
+}
+
+/// How the thread of a NIC writes to a GPU's memory.
+#[derive(Debug)]
+struct Writer {
+    stream: StreamWriter,
+    /// What is written, by entry of the completion queues: an entry is written again when the device has seen it. One more
+    /// says that the NIC is lost.
+    words: SharedBytes,
 }
 
 impl NicEnd {
@@ -276,13 +296,15 @@ impl NicEnd {
             }
             Some(writer) => {
                 let address = self.shared.completions.address() + at;
+                let entry_of_nic = (at - self.shared.entry_at(self.nic, RequestId { pair: 0, number: 0 }))
+                    / ENTRY_BYTES as u64;
                 // SAFETY: an entry of the completion queues, which is the NIC's until its last word is written.
                 unsafe {
                     // Of one that went well nobody reads the rest.
                     if completion.status != Status::Done {
-                        writer.write(address, &entry[..last])?;
+                        writer.stream.write(address, &entry[..last])?;
                     }
-                    writer.write_word(address + last as u64, word)
+                    writer.stream.write_word(address + last as u64, word, &writer.words, 4 * entry_of_nic)
                 }
             }
         }
@@ -296,8 +318,11 @@ impl NicEnd {
                 self.shared.completions.atomic(at).store(1, Ordering::Release);
                 Ok(())
             }
-            // SAFETY: a word of the views, behind the completion queues.
-            Some(writer) => unsafe { writer.write_word(self.shared.completions.address() + at, 1) },
+            Some(writer) => {
+                let (address, last_word) = (self.shared.completions.address() + at, writer.words.len() - 4);
+                // SAFETY: a word of the views, behind the completion queues.
+                unsafe { writer.stream.write_word(address, 1, &writer.words, last_word) }
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use super::settings::TransportConfig;
 use super::stats::NicCounts;
 use crate::device::{Device, StreamWriter};
 use crate::error::Error;
+use crate::memory::CancelHandle;
 
 /// A transport whose NICs are driven by host threads. They sleep between runs.
 #[derive(Debug)]
@@ -35,7 +36,8 @@ struct NicThread {
 
 #[derive(Debug)]
 enum Command {
-    Serve,
+    /// Until `stop`; a thread that fails stops the run, which would wait for it in vain.
+    Serve(CancelHandle),
     Reset,
 }
 
@@ -61,14 +63,14 @@ impl ServedQueues {
         let mut threads = Vec::new();
         for (number, (nic, writer)) in (0..).zip(nics) {
             let name = nic.name();
-            let server = Server::new(nic, queues.nic_end(number, writer));
+            let server = Server::new(nic, queues.nic_end(device, number, writer)?);
             threads.push(NicThread::start(name, server, &stop)?);
         }
         let doorbells = vec![0; threads.len()];
         Ok(Self { threads, queues, stop, doorbells })
     }
 
-    fn command(&self, command: fn() -> Command) {
+    fn command(&self, command: impl Fn() -> Command) {
         for thread in &self.threads {
             // A thread that is gone leaves no report, and that is an error later.
             if let Some(commands) = &thread.commands {
@@ -83,9 +85,9 @@ impl Transport for ServedQueues {
         self.queues.address()
     }
 
-    fn begin(&mut self) -> Result<(), Error> {
+    fn begin(&mut self, run: &CancelHandle) -> Result<(), Error> {
         self.stop.store(false, Ordering::Release);
-        self.command(|| Command::Serve);
+        self.command(|| Command::Serve(run.clone()));
         Ok(())
     }
 
@@ -115,8 +117,12 @@ impl NicThread {
         let work = move || {
             for command in received {
                 match command {
-                    Command::Serve => {
-                        if report.send(server.serve(&stop)).is_err() {
+                    Command::Serve(run) => {
+                        let outcome = server.serve(&stop);
+                        if outcome.is_err() {
+                            run.cancel();
+                        }
+                        if report.send(outcome).is_err() {
                             return;
                         }
                     }
