@@ -11,6 +11,7 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
+use crate::algorithm::BATCH_COUNTS;
 use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
@@ -271,6 +272,7 @@ pub struct PreparedGraph {
     pub(crate) batch_seen: DeviceArray<u64>,
     pub(crate) batch_frontier: DeviceArray<u64>,
     pub(crate) batch_next: DeviceArray<u64>,
+    pub(crate) batch_waiting: DeviceArray<u64>,
     /// The vertices that rows are of, where rows are in another order and parents are to be found.
     pub(crate) original_ids: DeviceArray<VertexId>,
     pub(crate) ranks: DeviceArray<u64>,
@@ -415,6 +417,11 @@ impl PreparedGraph {
             batch_seen: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
             batch_frontier: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
             batch_next: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
+            batch_waiting: DeviceArray::zeroed(
+                &device,
+                "search counts",
+                if workload.bfs_batch { BATCH_COUNTS } else { 0 },
+            )?,
             original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
                 Some(permutation) => {
                     DeviceArray::copied(&device, "original ids", permutation.original_ids())?

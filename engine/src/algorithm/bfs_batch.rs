@@ -16,6 +16,9 @@ use crate::stats::RunStats;
 /// Searches of a batch: the bits of a word.
 pub(crate) const BATCH: usize = 64;
 
+/// Words of the counts that a level keeps of a batch's searches, those of two levels in turn.
+pub(crate) const BATCH_COUNTS: u64 = 2 * (BATCH as u64 + 1);
+
 /// What breadth-first searches from many sources found.
 #[derive(Debug)]
 pub struct BfsBatchResult {
@@ -144,6 +147,7 @@ impl PreparedGraph {
         self.batch_seen.fill(0)?;
         self.batch_frontier.fill(0)?;
         self.batch_next.fill(0)?;
+        self.batch_waiting.fill(0)?;
         for &(row, mask) in &masks {
             self.batch_seen.write(row as usize, &[mask])?;
             self.batch_frontier.write(row as usize, &[mask])?;
@@ -161,14 +165,19 @@ impl PreparedGraph {
                 ..self.search_args(traversal)
             };
             let settled = masks.iter().filter(|&&(_, mask)| mask == all).count() as u64;
-            let mut first =
-                Step { threshold: 0, threshold_before: settled, ..self.first_step(&traversal, size, edges) };
+            let mut first = Step {
+                threshold: 0,
+                threshold_before: settled,
+                window_begin: all,
+                ..self.first_step(&traversal, size, edges)
+            };
             loop {
                 let args = BfsBatchArgs {
                     search,
                     seen: self.batch_seen.address(),
                     frontier: self.batch_frontier.address(),
                     next: self.batch_next.address(),
+                    waiting: self.batch_waiting.address(),
                     levels: levels.address(),
                     all,
                     level_bytes: level_bytes as u64,
