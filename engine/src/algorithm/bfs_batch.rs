@@ -9,8 +9,8 @@ use crate::config::Directions;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
-use crate::graph::{Permutation, VertexId, by_vertex};
-use crate::memory::HostWritten;
+use crate::graph::{Permutation, VertexId};
+use crate::memory::{HostWritten, by_vertex};
 use crate::stats::RunStats;
 
 /// Searches of a batch: the bits of a word.

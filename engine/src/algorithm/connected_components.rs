@@ -1,5 +1,6 @@
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use gpuvm_kernels::layout::{ComponentsArgs, SCAN_VERTICES, Step};
@@ -7,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::engine::PreparedGraph;
 use crate::error::Error;
-use crate::graph::{VertexId, by_vertex};
-use crate::memory::{Place, with_room, zeros};
+use crate::graph::VertexId;
+use crate::memory::{Place, by_vertex, zeros};
 use crate::stats::RunStats;
 
 /// What connected components found.
@@ -59,9 +60,7 @@ impl PreparedGraph {
         let labels = match (&found.smallest, by_row) {
             (None, Cow::Owned(labels)) => labels,
             (None, Cow::Borrowed(labels)) => by_vertex(labels, None, |label| label),
-            (Some(smallest), by_row) => {
-                by_vertex(&by_row, permutation, |label| smallest[label as usize].load(Relaxed))
-            }
+            (Some(smallest), by_row) => by_vertex(&by_row, permutation, |label| smallest[label as usize]),
         };
         stats.seconds = started.elapsed().as_secs_f64();
         Ok(ComponentsResult { labels, num_components: found.number, largest: found.largest, stats })
@@ -76,7 +75,7 @@ struct Components {
     /// Label, the smallest id, and size of the largest.
     largest: Option<(VertexId, u64)>,
     /// At each row that is a label, the smallest id of its component; none if rows are those of the ids.
-    smallest: Option<Vec<AtomicU32>>,
+    smallest: Option<Vec<VertexId>>,
 }
 
 impl Components {
@@ -86,18 +85,15 @@ impl Components {
     /// Counts in one pass over `labels`, where row r is that of vertex `ids[r]`, or of vertex r and each label is the smallest
     /// of its component.
     fn count(labels: &[VertexId], ids: Option<&[VertexId]>) -> Self {
-        let mut members = zeros::<VertexId>(labels.len());
-        let members = VertexId::shared(&mut members);
-        let smallest = ids.map(|ids| {
-            let mut smallest = with_room(ids.len());
-            ids.par_iter().map(|&id| AtomicU32::new(id)).collect_into_vec(&mut smallest);
-            smallest
-        });
+        let mut members = zeros::<u32>(labels.len());
+        let shared_members = u32::shared(&mut members);
+        let mut smallest = ids.map(|ids| by_vertex(ids, None, |id| id));
+        let shared_smallest = smallest.as_deref_mut().map(VertexId::shared);
         let id_of = |row: usize| ids.map_or(row as VertexId, |ids| ids[row]);
         let add = |part: &Part| {
             if part.members > 0 {
-                members[part.label as usize].fetch_add(part.members, Relaxed);
-                if let Some(smallest) = &smallest {
+                shared_members[part.label as usize].fetch_add(part.members, Relaxed);
+                if let Some(smallest) = shared_smallest {
                     smallest[part.label as usize].fetch_min(part.smallest, Relaxed);
                 }
             }
@@ -124,14 +120,17 @@ impl Components {
             number
         });
         let number = number.sum();
-        let most = members.par_iter().map(|members| members.load(Relaxed)).max();
-        let largest = most.map(|most| {
-            let label = (members.par_iter().enumerate())
-                .filter(|(row, members)| labels[*row] as usize == *row && members.load(Relaxed) == most)
-                .map(|(row, _)| smallest.as_ref().map_or(row as VertexId, |ids| ids[row].load(Relaxed)))
-                .min();
-            (label.unwrap_or(0), u64::from(most) + 1)
-        });
+        let label_of = |row: usize| smallest.as_ref().map_or(row as VertexId, |smallest| smallest[row]);
+        let largest = (members.par_iter().enumerate().with_min_len(Self::BLOCK))
+            .filter(|&(_, &members)| members > 0)
+            .map(|(row, &members)| (members, Reverse(label_of(row))))
+            .max();
+        let largest = match largest {
+            Some((members, Reverse(label))) => Some((label, u64::from(members) + 1)),
+            // Each vertex is by itself.
+            None if labels.is_empty() => None,
+            None => Some((0, 1)),
+        };
         Self { number, largest, smallest }
     }
 }
@@ -173,7 +172,7 @@ mod tests {
         let found = Components::count(&labels, Some(&[9, 7, 5, 0, 4]));
         assert_eq!((found.number, found.largest), (3, Some((4, 2))));
         let smallest = found.smallest.expect("another order");
-        assert_eq!([0, 1, 3].map(|row: usize| smallest[row].load(Relaxed)), [5, 4, 0]);
+        assert_eq!([0, 1, 3].map(|row: usize| smallest[row]), [5, 4, 0]);
         let found = Components::count(&labels, None);
         assert_eq!((found.number, found.largest), (3, Some((0, 2))));
         let apart = Components::count(&[0, 1, 2], Some(&[2, 0, 1]));
@@ -192,8 +191,8 @@ mod tests {
         assert_eq!(found.number, 51_000);
         assert_eq!(found.largest, Some((n - together, 150)));
         let smallest = found.smallest.expect("another order");
-        assert!((0..1000).all(|row| smallest[row].load(Relaxed) == n - 1 - (together - 1000 + row as u32)));
-        assert_eq!(smallest[199_999].load(Relaxed), 0);
+        assert!((0..1000).all(|row| smallest[row] == n - 1 - (together - 1000 + row as u32)));
+        assert_eq!(smallest[199_999], 0);
     }
 
     #[test]

@@ -39,8 +39,8 @@ impl CudaStaging {
         self.device.context.bind_to_thread().map_err(driver_error("use the device"))?;
         let host = self.buffers[buffer].host().cast();
         let stream = self.device.stream.cu_stream();
-        // SAFETY: the buffer has `size` bytes and lives until it is freed, for which the driver waits for the copy; nobody
-        // reads it meanwhile, since `bytes` is asked for what was waited for. Of `memory` it is the caller's word.
+        // SAFETY: the buffer has `size` bytes and is not freed before all copies are over (`drop`); nobody reads it
+        // meanwhile, since `bytes` is asked for what was waited for. Of `memory` it is the caller's word.
         unsafe { sys::cuMemcpyDtoHAsync_v2(host, memory.address() + at, size, stream) }
             .result()
             .map_err(driver_error("copy from the device"))
@@ -56,5 +56,12 @@ impl CudaStaging {
         assert!(size <= self.size, "{size} bytes fit the buffer");
         // SAFETY: the buffer has as many bytes; a copy wrote them and is over.
         unsafe { std::slice::from_raw_parts(self.buffers[buffer].host(), size) }
+    }
+}
+
+impl Drop for CudaStaging {
+    fn drop(&mut self) {
+        // After a panic a copy may be under way. A device that fails copies no more.
+        let _ = self.wait();
     }
 }

@@ -15,7 +15,6 @@ pub use csr::Csr;
 pub use heads::Heads;
 pub(crate) use heads::num_head_vertices;
 pub use host_array::{HostArray, HostBuffer};
-pub(crate) use order::by_vertex;
 pub use order::{Order, Permutation};
 pub(crate) use weight_bands::WeightBands;
 pub use weights::{WeightRange, WeightType, Weights};

@@ -5,7 +5,6 @@ use rayon::prelude::*;
 
 use super::{Csr, HostArray, VertexId, Weights};
 use crate::error::GraphError;
-use crate::memory::with_room;
 
 /// Numbers for the rows of a graph that are not the ids of its vertices: which vertex each row is of, and the other way
 /// round.
@@ -43,23 +42,6 @@ impl Permutation {
     pub fn rows(&self) -> &HostArray<VertexId> {
         &self.rows
     }
-}
-
-/// For each vertex what `answer` says to the entry of its row; rows without a `permutation` are those of the ids.
-pub(crate) fn by_vertex<T: Copy + Sync, U: Send>(
-    by_row: &[T],
-    permutation: Option<&Permutation>,
-    answer: impl Fn(T) -> U + Sync,
-) -> Vec<U> {
-    let mut answers = with_room(by_row.len());
-    match permutation {
-        Some(permutation) => {
-            let rows = permutation.rows.as_slice();
-            rows.par_iter().map(|&row| answer(by_row[row as usize])).collect_into_vec(&mut answers);
-        }
-        None => by_row.par_iter().map(|&entry| answer(entry)).collect_into_vec(&mut answers),
-    }
-    answers
 }
 
 /// How the rows of a graph are numbered.

@@ -15,10 +15,10 @@ pub(crate) use device::anonymous;
 pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
 pub(crate) use host_written::HostWritten;
-pub(crate) use large_vec::{Place, with_room, zeros};
+pub(crate) use large_vec::{Place, zeros};
 pub(crate) use pinned::PinnedArray;
 pub use registration_cache::{
     MemoryKind, OwnedRegistration, PIN_ALIGNMENT, Pinnable, Pinner, Registered, Registration,
     RegistrationCache, RegistrationError, RegistrationStats,
 };
-pub(crate) use staging::Staging;
+pub(crate) use staging::{Staging, by_vertex};

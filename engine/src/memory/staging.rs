@@ -10,7 +10,7 @@ use super::device::DeviceArray;
 use super::large_vec::{Place, zeros};
 use crate::device::{CudaMemory, CudaStaging, Device};
 use crate::error::Error;
-use crate::graph::{Permutation, by_vertex};
+use crate::graph::{Permutation, VertexId};
 
 /// Bytes of a buffer. The link needs 0.15 ms for as many, several times what it costs to have all cores at work.
 const BUFFER_BYTES: usize = 8 << 20;
@@ -146,31 +146,58 @@ fn scattered<T: Entry, U: Place>(
     permutation: Option<&Permutation>,
     answer: impl Fn(T) -> U + Sync,
 ) -> Result<Vec<U>, Error> {
-    let ids = permutation.map(|permutation| permutation.original_ids().as_slice());
+    let ids = ids_of_rows(permutation);
     let mut answers = zeros(len);
     let places = U::shared(&mut answers);
-    for_each_piece(copies, len, piece_len, |first, piece: &[T]| {
-        let rows = first..first + piece.len();
-        match ids {
-            Some(ids) => {
-                let blocks = piece.par_chunks(BLOCK).zip(ids[rows].par_chunks(BLOCK));
-                blocks.for_each(|(entries, ids)| {
-                    for (&entry, &id) in entries.iter().zip(ids) {
-                        answer(entry).set(&places[id as usize]);
-                    }
-                });
-            }
-            None => {
-                let blocks = piece.par_chunks(BLOCK).zip(places[rows].par_chunks(BLOCK));
-                blocks.for_each(|(entries, places)| {
-                    for (&entry, place) in entries.iter().zip(places) {
-                        answer(entry).set(place);
-                    }
-                });
-            }
-        }
-    })?;
+    for_each_piece(copies, len, piece_len, |first, piece| scatter(piece, first, ids, places, &answer))?;
     Ok(answers)
+}
+
+/// For each vertex what `answer` says to the entry of its row.
+pub(crate) fn by_vertex<T: Copy + Sync, U: Place>(
+    by_row: &[T],
+    permutation: Option<&Permutation>,
+    answer: impl Fn(T) -> U + Sync,
+) -> Vec<U> {
+    let mut answers = zeros(by_row.len());
+    scatter(by_row, 0, ids_of_rows(permutation), U::shared(&mut answers), &answer);
+    answers
+}
+
+/// The vertex of each row, unless rows are those of the ids.
+fn ids_of_rows(permutation: Option<&Permutation>) -> Option<&[VertexId]> {
+    permutation.map(|permutation| permutation.original_ids().as_slice())
+}
+
+/// Writes what `answer` says to the entries of rows from number `first` on to the places of their vertices. Vertices of one
+/// degree have their rows in the order of ids, so in degree order most writes go forward, where reads of rows in the order of
+/// ids would not.
+fn scatter<T: Copy + Sync, U: Place>(
+    entries: &[T],
+    first: usize,
+    ids: Option<&[VertexId]>,
+    places: &[U::Shared],
+    answer: &(impl Fn(T) -> U + Sync),
+) {
+    let rows = first..first + entries.len();
+    match ids {
+        Some(ids) => {
+            let blocks = entries.par_chunks(BLOCK).zip(ids[rows].par_chunks(BLOCK));
+            blocks.for_each(|(entries, ids)| {
+                for (&entry, &id) in entries.iter().zip(ids) {
+                    answer(entry).set(&places[id as usize]);
+                }
+            });
+        }
+        None => {
+            let blocks = entries.par_chunks(BLOCK).zip(places[rows].par_chunks(BLOCK));
+            blocks.for_each(|(entries, places)| {
+                for (&entry, place) in entries.iter().zip(places) {
+                    answer(entry).set(place);
+                }
+            });
+        }
+    }
 }
 
 /// All entries, from pieces.
