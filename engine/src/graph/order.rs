@@ -43,11 +43,6 @@ impl Permutation {
     pub fn rows(&self) -> &HostArray<VertexId> {
         &self.rows
     }
-
-    /// What has one entry a row, with one entry a vertex.
-    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: &[T]) -> Vec<T> {
-        self.rows.par_iter().map(|&row| by_row[row as usize]).collect()
-    }
 }
 
 /// How the rows of a graph are numbered.
