@@ -10,7 +10,7 @@ use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
 use crate::graph::{Permutation, VertexId};
-use crate::memory::HostWritten;
+use crate::memory::{HostWritten, by_vertex};
 use crate::stats::RunStats;
 
 /// Searches of a batch: the bits of a word.
@@ -45,10 +45,9 @@ impl BfsBatchResult {
     /// If there are not so many sources.
     pub fn levels(&self, i: usize) -> Vec<Level> {
         assert!(i < self.sources.len(), "source {i} of {}", self.sources.len());
-        let by_row = self.levels[i / BATCH].of_search(i % BATCH, self.num_vertices);
-        match &self.permutation {
-            Some(permutation) => permutation.by_vertex(&by_row),
-            None => by_row,
+        match self.levels[i / BATCH].of_search(i % BATCH, self.num_vertices) {
+            ByRow::Bytes(levels) => by_vertex(levels, self.permutation.as_ref(), wide_level),
+            ByRow::Words(levels) => by_vertex(levels, self.permutation.as_ref(), |level| level),
         }
     }
 }
@@ -61,14 +60,20 @@ struct Levels {
 }
 
 impl Levels {
-    fn of_search(&self, search: usize, num_vertices: usize) -> Vec<Level> {
-        let row_bytes = num_vertices * self.level_bytes;
-        let row = &self.bytes[search * row_bytes..(search + 1) * row_bytes];
+    fn of_search(&self, search: usize, num_vertices: usize) -> ByRow<'_> {
+        let size = num_vertices * self.level_bytes;
+        let levels = &self.bytes[search * size..(search + 1) * size];
         match self.level_bytes {
-            1 => row.par_iter().map(|&level| wide_level(level)).collect(),
-            _ => bytemuck::cast_slice::<u8, Level>(row).to_vec(),
+            1 => ByRow::Bytes(levels),
+            _ => ByRow::Words(bytemuck::cast_slice(levels)),
         }
     }
+}
+
+/// Levels of a search by row.
+enum ByRow<'a> {
+    Bytes(&'a [u8]),
+    Words(&'a [Level]),
 }
 
 /// A level from a byte, whose largest value means the same as the largest level.
@@ -199,9 +204,15 @@ impl PreparedGraph {
 
 /// Vertices that a search reached, and their largest level.
 fn reached_and_last(levels: &Levels, search: usize, num_vertices: usize) -> (u64, Level) {
-    let levels = levels.of_search(search, num_vertices);
-    let reached = levels.par_iter().filter(|&&level| level != UNREACHED);
+    match levels.of_search(search, num_vertices) {
+        ByRow::Bytes(levels) => count_and_last(levels.par_iter().map(|&level| wide_level(level))),
+        ByRow::Words(levels) => count_and_last(levels.par_iter().copied()),
+    }
+}
+
+fn count_and_last(levels: impl ParallelIterator<Item = Level>) -> (u64, Level) {
+    let reached = levels.filter(|&level| level != UNREACHED);
     reached
-        .fold(|| (0, 0), |(count, last): (u64, Level), &level| (count + 1, last.max(level)))
+        .fold(|| (0, 0), |(count, last): (u64, Level), level| (count + 1, last.max(level)))
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.max(b.1)))
 }
