@@ -372,20 +372,17 @@ fn levels_of_a_batch_on_a_path_are_distances_along_it() {
 /// Searches from hubs and from vertices of few edges: in some level the frontiers of the latter push, and the rest pulls.
 #[test]
 fn searches_of_a_batch_that_push_and_pull_in_one_level_find_the_reference_levels() {
-    let csr = Kronecker { scale: 15, edge_factor: 16, seed: 1 }
-        .generate()
-        .expect("fits")
-        .in_order(Order::Degree)
-        .expect("fits");
+    let natural = Kronecker { scale: 15, edge_factor: 16, seed: 1 }.generate().expect("fits");
+    let csr = natural.clone().in_order(Order::Degree).expect("fits");
     let with_edges: Vec<u32> =
-        (0..csr.num_vertices() as u32).filter(|&v| csr.out_degree(csr.row_of(v)) > 0).collect();
+        (0..csr.num_vertices() as u32).filter(|&v| natural.out_degree(v) > 0).collect();
     let sources: Vec<u32> = with_edges.iter().copied().step_by(with_edges.len() / 60).collect();
     let config = paged(Variant::Balanced, Policy::PinnedShare, 2, WarpLanes::One);
     let workload = Workload { bfs_batch: true, ..Workload::NONE };
-    let mut graph = Engine::new(config).expect("valid").prepare(csr.clone(), workload).expect("fits");
+    let mut graph = Engine::new(config).expect("valid").prepare(csr, workload).expect("fits");
     let found = graph.bfs_batch(&sources, None).expect("runs");
     for (i, &source) in sources.iter().enumerate() {
-        assert_eq!(found.levels(i), reference::bfs(&csr, source), "source {source}");
+        assert!(found.levels(i) == reference::bfs(&natural, source), "source {source}");
     }
     let scans: Vec<Scan> = found.runs[0].steps.iter().map(|step| step.scan).collect();
     let both = [Scan::Heads, Scan::Vertices, Scan::Segments, Scan::Tails, Scan::Vertices];
