@@ -19,7 +19,7 @@ use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
-use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
+use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray, Staging};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
@@ -278,6 +278,8 @@ pub struct PreparedGraph {
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
+    /// The way of answers to host memory.
+    pub(crate) staging: Staging,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
     /// Pages fetched since all were absent: more than are resident once some had to leave.
@@ -429,6 +431,7 @@ impl PreparedGraph {
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            staging: Staging::new(&device, 8 * csr.num_vertices())?,
             num_reachable,
             fetched_pages: 0,
             heads_resident: false,
@@ -466,14 +469,6 @@ impl PreparedGraph {
         match &mut self.edges {
             Edges::Paged(_, table) => table.reset(),
             _ => Ok(()),
-        }
-    }
-
-    /// What kernels found, an entry a row, by the ids of vertices.
-    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
-        match self.csr().permutation() {
-            Some(permutation) => permutation.by_vertex(&by_row),
-            None => by_row,
         }
     }
 

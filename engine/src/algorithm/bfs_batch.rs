@@ -10,7 +10,7 @@ use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
 use crate::graph::{Permutation, VertexId};
-use crate::memory::HostWritten;
+use crate::memory::{HostWritten, by_vertex};
 use crate::stats::RunStats;
 
 /// Searches of a batch: the bits of a word.
@@ -48,10 +48,20 @@ impl BfsBatchResult {
     /// If there are not so many sources.
     pub fn levels(&self, i: usize) -> Vec<Level> {
         assert!(i < self.sources.len(), "source {i} of {}", self.sources.len());
-        let by_row = self.levels[i / BATCH].of_search(i % BATCH, self.num_vertices);
-        match &self.permutation {
-            Some(permutation) => permutation.by_vertex(&by_row),
-            None => by_row,
+        let search = i % BATCH;
+        let range = search * self.num_vertices..(search + 1) * self.num_vertices;
+        let permutation = self.permutation.as_ref();
+        match &self.levels[i / BATCH] {
+            Levels::Words { words, sources } => {
+                let mut levels = vec![UNREACHED; self.num_vertices];
+                levels_of_bit(bytemuck::cast_slice(words), search, &mut levels, |level| level as Level);
+                levels[sources[search] as usize] = 0;
+                by_vertex(&levels, permutation, |level| level)
+            }
+            Levels::Bytes(bytes) => by_vertex(&bytes[range], permutation, wide_level),
+            Levels::Wide(bytes) => {
+                by_vertex(&bytemuck::cast_slice::<u8, Level>(bytes)[range], permutation, |level| level)
+            }
         }
     }
 }
@@ -68,20 +78,6 @@ enum Levels {
 }
 
 impl Levels {
-    fn of_search(&self, search: usize, num_vertices: usize) -> Vec<Level> {
-        let range = search * num_vertices..(search + 1) * num_vertices;
-        match self {
-            Self::Words { words, sources } => {
-                let mut levels = vec![UNREACHED; num_vertices];
-                levels_of_bit(bytemuck::cast_slice(words), search, &mut levels, |level| level as Level);
-                levels[sources[search] as usize] = 0;
-                levels
-            }
-            Self::Bytes(bytes) => bytes[range].par_iter().map(|&level| wide_level(level)).collect(),
-            Self::Wide(bytes) => bytemuck::cast_slice::<u8, Level>(bytes)[range].to_vec(),
-        }
-    }
-
     /// Vertices that each search reached, and the largest level of each.
     fn reached_and_last(&self, num_searches: usize, num_vertices: usize) -> Vec<(u64, Level)> {
         let count = |levels: &mut dyn Iterator<Item = Level>| {
