@@ -8,10 +8,11 @@ mod expected;
 
 use common::{paged, with_least_budget};
 use expected::{Expected, assert_distances, assert_ranks, digest_labels, digest_levels};
+use gpuvm_datasets::Kronecker;
 use gpuvm_engine::graph::{Csr, Order};
 use gpuvm_engine::{
     BfsOptions, Directions, Distances, Engine, EngineConfig, Error, PageRankOptions, PagingStats, Policy,
-    PreparedGraph, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, verify,
+    PreparedGraph, Scan, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use serde_json::Value;
@@ -341,4 +342,49 @@ fn graph_without_vertices_has_no_components() {
             Err(gpuvm_engine::Error::SourceOutOfRange { source_vertex: 0, num_vertices: 0 })
         ));
     }
+}
+
+/// On a path whose levels outgrow a word a level, then a byte a search.
+#[test]
+fn levels_of_a_batch_on_a_path_are_distances_along_it() {
+    let edges: Vec<(u32, u32)> = (0..299).flat_map(|u| [(u, u + 1), (u + 1, u)]).collect();
+    let path = common::csr_of(300, &edges, |_| gpuvm_engine::graph::Weights::Unit);
+    let workload = Workload { bfs_batch: true, ..Workload::NONE };
+    for lanes in [WarpLanes::One, WarpLanes::ThirtyTwo] {
+        let engine = Engine::new(paged(Variant::Balanced, Policy::PinnedShare, 2, lanes)).expect("valid");
+        let mut graph = engine.prepare(path.clone(), workload).expect("fits");
+        for (num_sources, depth_limit) in [(64, None), (40, Some(8)), (40, Some(9)), (40, None), (3, None)] {
+            let sources: Vec<u32> = (0..num_sources).map(|i| i * 4).collect();
+            let found = graph.bfs_batch(&sources, depth_limit).expect("runs");
+            for (i, &source) in sources.iter().enumerate() {
+                let limit = depth_limit.unwrap_or(UNREACHED - 1);
+                let level = |v: u32| if v.abs_diff(source) > limit { UNREACHED } else { v.abs_diff(source) };
+                let expected: Vec<u32> = (0..300).map(level).collect();
+                assert_eq!(found.levels(i), expected, "source {source}, {depth_limit:?}");
+                let near = expected.iter().filter(|&&level| level != UNREACHED);
+                assert_eq!(found.reached[i], near.clone().count() as u64);
+                assert_eq!(Some(&found.max_levels[i]), near.max());
+            }
+        }
+    }
+}
+
+/// Searches from hubs and from vertices of few edges: in some level the frontiers of the latter push, and the rest pulls.
+#[test]
+fn searches_of_a_batch_that_push_and_pull_in_one_level_find_the_reference_levels() {
+    let natural = Kronecker { scale: 15, edge_factor: 16, seed: 1 }.generate().expect("fits");
+    let csr = natural.clone().in_order(Order::Degree).expect("fits");
+    let with_edges: Vec<u32> =
+        (0..csr.num_vertices() as u32).filter(|&v| natural.out_degree(v) > 0).collect();
+    let sources: Vec<u32> = with_edges.iter().copied().step_by(with_edges.len() / 60).collect();
+    let config = paged(Variant::Balanced, Policy::PinnedShare, 2, WarpLanes::One);
+    let workload = Workload { bfs_batch: true, ..Workload::NONE };
+    let mut graph = Engine::new(config).expect("valid").prepare(csr, workload).expect("fits");
+    let found = graph.bfs_batch(&sources, None).expect("runs");
+    for (i, &source) in sources.iter().enumerate() {
+        assert!(found.levels(i) == reference::bfs(&natural, source), "source {source}");
+    }
+    let scans: Vec<Scan> = found.runs[0].steps.iter().map(|step| step.scan).collect();
+    let both = [Scan::Heads, Scan::Vertices, Scan::Segments, Scan::Tails, Scan::Vertices];
+    assert!(scans.windows(both.len()).any(|steps| steps == both), "{scans:?}");
 }

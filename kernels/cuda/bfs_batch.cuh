@@ -257,9 +257,13 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   if (warp.leads()) warp.stats.edges += looked;
 }
 
-// What the lanes' searches have found at their vertices, written down: search by search, so that neighbours are written
-// together.
+// What the lanes' searches have found at their vertices, written down: a word a vertex of the level, or search by search, so
+// that neighbours are written together.
 GPUVM_DEVICE void write_levels(const Warp& warp, const BfsBatchArgs& args, u64 v, u64 found, u32 level) {
+  if (args.level_bytes == 0) {
+    if (found != 0) pointer<u64>(args.levels)[(level - 1) * args.search.traversal.graph.num_vertices + v] = found;
+    return;
+  }
   u64 any = found;
   for (u32 distance = kLanes / 2; distance != 0; distance /= 2) any |= warp.read_lane(any, warp.lane ^ distance);
   for (; any != 0; any &= any - 1) {

@@ -651,13 +651,14 @@ shared_struct! {
         /// Address of two times 65 `u64`, 0 at first: of a sample of vertices, how many each search waits for once the
         /// heads are read, and how many there are.
         waiting: u64,
-        /// Address of `level_bytes` a search and vertex, search after search, in host memory: levels.
+        /// Address of `level_bytes` a search and vertex, search after search, in host memory: levels. If these are 0, of a
+        /// `u64` a level from 1 on and vertex, level after level, 0 at first: the searches that have it there.
         levels: u64,
         /// A bit for each search.
         all: u64,
-        /// 1 or 4.
+        /// 0, 1 or 4.
         level_bytes: u64,
-        /// The largest level that fits so many bytes: searches that go on stop there.
+        /// The largest level for which there is room: searches that go on stop there.
         last_level: u64,
     }
 
