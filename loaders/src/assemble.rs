@@ -331,7 +331,7 @@ enum Counters {
 }
 
 /// Edges that are worth buckets: with fewer, counters and rows are near a cache anyway.
-const MANY_EDGES: u64 = 1 << 24;
+const MANY_EDGES: u64 = 1 << 23;
 
 impl Counters {
     fn add(&self, batch: &Batch, directions: &[Direction]) {

@@ -264,10 +264,12 @@ impl<'a> Coordinates<'a> {
             Some(shape) => shape,
             None => Shape::measured(past, totals.stored, bipartite, &facts.path)?,
         };
+        let num_entries = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         Ok(Some(Self {
             source,
-            facts: Facts { shape: Some(shape), ..facts.clone() },
-            num_entries: chunks.iter().map(|chunk| chunk.len() as u64).sum(),
+            // How many there are decides which way they are put together.
+            facts: Facts { shape: Some(shape), entries: num_entries, ..facts.clone() },
+            num_entries,
             chunks: chunks.into_iter().map(Mutex::new).collect(),
             order,
             totals,
