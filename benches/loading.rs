@@ -9,8 +9,13 @@
 //! the whole way from the file to a CSR with sorted rows, of which `parse` is the first pass: every line parsed and
 //! checked, rows counted. fast_matrix_market's `read_coo` parses into coordinates as stored, `mmread` into all
 //! coordinates, and `mmread + tocsr` goes the same way as our load. The ratio of a parse is to our parse, of the last to
-//! our load. Of edge lists the ratios are to our load, of gzip to `zcat`. `peak` is the most heap at any time by the bytes of the CSR that results
-//! (the mapped file is not heap). Medians; ratios are of this run.
+//! our load. Of edge lists the ratios are to our load, of gzip to `zcat`. `peak` is the most memory at any time by the bytes of
+//! the CSR that results: what is resident beyond what was before, pages of the mapped file as well (Linux only). Medians; ratios
+//! are of this run.
+//!
+//! Edge lists: both sides read the same file with the same number of threads, from the page cache, and end in a CSR with sorted
+//! rows and without duplicates. pandas and polars give columns of 32-bit integers, which scipy's `tocsr`, on one thread, puts in
+//! rows, sorts, and adds up where an edge is there twice (these files have none); we merge such edges. Both keep ids as they are.
 
 #[path = "common/arguments.rs"]
 mod arguments;
@@ -25,10 +30,14 @@ use std::time::Instant;
 use gpuvm_datasets::Kronecker;
 use gpuvm_engine::graph::{Csr, VertexId, Weights};
 use gpuvm_loaders::{LoadOptions, Progress, WeightRule};
-use peak_alloc::PeakAlloc;
 
-#[global_allocator]
-static HEAP: PeakAlloc = PeakAlloc;
+/// Bytes of a line of `/proc/self/status`.
+fn status(name: &str) -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: f64 = line.trim_start_matches(':').trim().split(' ').next()?.parse().ok()?;
+    Some(kilobytes * 1024.0)
+}
 
 /// How a value is written, by the weight of its edge.
 type WriteValue = fn(&mut dyn Write, u8) -> std::io::Result<()>;
@@ -75,23 +84,26 @@ impl Progress for Phases {
     }
 }
 
-/// Median seconds of our load and of its first pass, and the load's peak heap by the bytes of the CSR.
-fn load(path: &Path, repeats: u64) -> (f64, f64, f64) {
+/// Median seconds of our load and of its first pass, and the load's peak memory by the bytes of the CSR.
+fn load(path: &Path, repeats: u64) -> (f64, f64, String) {
     let options = LoadOptions { weights: WeightRule::File, ..LoadOptions::default() };
-    let (mut whole, mut parse, mut peak) = (Vec::new(), Vec::new(), 0.0);
+    let (mut whole, mut parse, mut peak) = (Vec::new(), Vec::new(), String::new());
     for _ in 0..repeats {
         let phases = Phases::default();
-        let before = HEAP.current_usage();
-        HEAP.reset_peak_usage();
+        // The most resident memory so far becomes what is resident now.
+        let before = std::fs::write("/proc/self/clear_refs", "5").ok().and_then(|()| status("VmRSS"));
         let started = Instant::now();
         let csr = gpuvm_loaders::load(path, &options, &phases).expect("a valid file").csr;
         whole.push(started.elapsed().as_secs_f64());
         let phases = phases.0.into_inner().expect("no thread panicked");
-        parse.push(phases.iter().find(|(phase, ..)| *phase == "count edges").expect("the first pass").2);
+        let first = phases.iter().find(|(phase, ..)| matches!(*phase, "read edges" | "count edges"));
+        parse.push(first.expect("the first pass").2);
         let bytes = csr.row_offsets().size_bytes() as usize
             + csr.column_indices().size_bytes() as usize
             + csr.weights().as_bytes().len();
-        peak = (HEAP.peak_usage() - before) as f64 / bytes as f64;
+        if let (Some(before), Some(most)) = (before, status("VmHWM")) {
+            peak = format!("{:.2}", (most - before) / bytes as f64);
+        }
     }
     (median(whole), median(parse), peak)
 }
@@ -111,7 +123,8 @@ for _ in range(repeats):
 print(statistics.median(seconds))
 ";
 
-/// Reads an edge list and builds a CSR with sorted rows: `tocsr` adds duplicates up, for which it sorts.
+/// Reads an edge list and builds a CSR with sorted rows: `tocsr` adds duplicates up, for which it sorts. Of pandas its fastest
+/// engine, which is that of pyarrow.
 const PYTHON_EDGES: &str = "
 import sys, time, statistics
 import numpy as np, scipy.sparse as sp
@@ -122,7 +135,7 @@ if reader == 'polars':
     import polars as pl
     schema = {name: pl.Int32 for name in names}
     def columns():
-        table = pl.read_csv(path, separator=' ', has_header=False, schema=schema, n_threads=threads)
+        table = pl.read_csv(path, separator=' ', has_header=False, schema=schema)
         return [table[name].to_numpy() for name in names]
 elif reader == 'pyarrow':
     import pyarrow as pa, pyarrow.csv as csv
@@ -133,10 +146,11 @@ elif reader == 'pyarrow':
                              csv.ConvertOptions(column_types=types))
         return [table[name].to_numpy() for name in names]
 else:
-    import pandas as pd
+    import pandas as pd, pyarrow as pa
+    pa.set_cpu_count(threads)
     types = {name: np.int32 for name in names}
     def columns():
-        table = pd.read_csv(path, sep=' ', header=None, names=names, dtype=types, engine='c')
+        table = pd.read_csv(path, sep=' ', header=None, names=names, dtype=types, engine='pyarrow')
         return [table[name].to_numpy() for name in names]
 seconds = []
 for _ in range(repeats):
@@ -157,6 +171,7 @@ fn python(program: &str, path: &Path, threads: usize, repeats: u64, what: &str) 
         .args(["-c", program])
         .arg(path)
         .args([threads.to_string(), repeats.to_string(), what.to_owned()])
+        .env("POLARS_MAX_THREADS", threads.to_string())
         .output()
         .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(if output.status.success() { &output.stdout } else { &output.stderr });
@@ -197,7 +212,7 @@ fn edge_lists(folder: &Path, csr: &Csr, scale: u32, threads: usize, repeats: u64
         let bytes = std::fs::metadata(&path).expect("written").len();
         let name = format!("load/kron-{scale}-{}", if weighted { "wel" } else { "el" });
         let (load_seconds, _, peak) = load(&path, repeats);
-        row(&name, "load", bytes, load_seconds, load_seconds, &format!("{peak:.2}"));
+        row(&name, "load", bytes, load_seconds, load_seconds, &peak);
         for reader in ["polars", "pyarrow", "pandas"] {
             match python(PYTHON_EDGES, &path, threads, repeats, reader) {
                 Ok(seconds) => row(&name, &format!("{reader} + tocsr"), bytes, seconds, load_seconds, ""),
@@ -211,7 +226,7 @@ fn edge_lists(folder: &Path, csr: &Csr, scale: u32, threads: usize, repeats: u64
                     let (load_seconds, _, peak) = load(&packed, repeats);
                     match seconds_of("zcat", &packed, repeats) {
                         Ok(seconds) => {
-                            row(&name, "gzip, load", bytes, load_seconds, seconds, &format!("{peak:.2}"));
+                            row(&name, "gzip, load", bytes, load_seconds, seconds, &peak);
                             row(&name, "gzip, zcat", bytes, seconds, seconds, "");
                         }
                         Err(reason) => println!("zcat: skipped: {reason}"),
@@ -266,7 +281,7 @@ fn matrix_market(folder: &Path, csr: &Csr, scale: u32, threads: usize, repeats: 
         let name = format!("load/kron-{scale}-{field}");
         let (load_seconds, parse_seconds, peak) = load(&path, repeats);
         row(&name, "parse", bytes, parse_seconds, parse_seconds, "");
-        row(&name, "load", bytes, load_seconds, load_seconds, &format!("{peak:.2}"));
+        row(&name, "load", bytes, load_seconds, load_seconds, &peak);
         let peers = [
             ("read_coo", "stored", parse_seconds),
             ("mmread", "coo", parse_seconds),

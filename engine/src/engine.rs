@@ -11,6 +11,7 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
+use crate::algorithm::BATCH_COUNTS;
 use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
@@ -18,7 +19,7 @@ use crate::error::{Error, PagingError};
 use crate::facts::MemoryUsage;
 use crate::frontier::{Frontier, FrontierSize};
 use crate::graph::{BalancedCsr, Csr, Heads, VertexId, WeightBands, WeightType, Weights};
-use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray};
+use crate::memory::{CancelHandle, DeviceArray, ErrorSlot, PinnedArray, Staging};
 use crate::paging::PageTable;
 use crate::plan::{MAX_RECORDS, MemoryPlan, Workload};
 use crate::stats::StepStats;
@@ -271,11 +272,14 @@ pub struct PreparedGraph {
     pub(crate) batch_seen: DeviceArray<u64>,
     pub(crate) batch_frontier: DeviceArray<u64>,
     pub(crate) batch_next: DeviceArray<u64>,
+    pub(crate) batch_waiting: DeviceArray<u64>,
     /// The vertices that rows are of, where rows are in another order and parents are to be found.
     pub(crate) original_ids: DeviceArray<VertexId>,
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
+    /// The way of answers to host memory.
+    pub(crate) staging: Staging,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
     /// Pages fetched since all were absent: more than are resident once some had to leave.
@@ -413,6 +417,11 @@ impl PreparedGraph {
             batch_seen: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
             batch_frontier: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
             batch_next: DeviceArray::zeroed(&device, "search masks", vertices_if(workload.bfs_batch))?,
+            batch_waiting: DeviceArray::zeroed(
+                &device,
+                "search counts",
+                if workload.bfs_batch { BATCH_COUNTS } else { 0 },
+            )?,
             original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
                 Some(permutation) => {
                     DeviceArray::copied(&device, "original ids", permutation.original_ids())?
@@ -422,6 +431,7 @@ impl PreparedGraph {
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
+            staging: Staging::new(&device, 8 * csr.num_vertices())?,
             num_reachable,
             fetched_pages: 0,
             heads_resident: false,
@@ -459,14 +469,6 @@ impl PreparedGraph {
         match &mut self.edges {
             Edges::Paged(_, table) => table.reset(),
             _ => Ok(()),
-        }
-    }
-
-    /// What kernels found, an entry a row, by the ids of vertices.
-    pub(crate) fn by_vertex<T: Copy + Send + Sync>(&self, by_row: Vec<T>) -> Vec<T> {
-        match self.csr().permutation() {
-            Some(permutation) => permutation.by_vertex(&by_row),
-            None => by_row,
         }
     }
 

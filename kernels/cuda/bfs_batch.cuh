@@ -2,14 +2,54 @@
 // Kemper, Neumann, Vo: "The More the Merrier: Efficient Multi-Source Graph Traversal", VLDB 2015): what many searches want
 // of an edge is read once. A level takes two steps or three: edges are looked at, in either direction as in bfs.cuh, and set
 // bits of `next`; then, over the vertices found or over all, these become the frontier, and levels are written down.
+// Searches that have no frontier any more look for nothing. What the heads leave may be found both ways: the frontier of
+// searches that they settled little for is pushed, and the rest of the rows looked at for the others.
 #pragma once
 
 #include "bfs.cuh"
 
 GPUVM_NAMESPACE_BEGIN
 
-// Number of the sum of vertices that all searches have reached.
+// Number of the sum of vertices that all searches have reached; and of the sums of steps that measure.
 constexpr u32 kSumOfSettled = 0;
+constexpr u32 kSumOfPushedVertices = 0;
+constexpr u32 kSumOfPushedEdges = 1;
+
+// Of a step: the searches that have a frontier; those whose frontier is pushed once the heads are read, where others pull.
+GPUVM_DEVICE u64 living_searches(const Step& step) { return step.window_begin; }
+GPUVM_DEVICE u64 pushing_searches(const Step& step) { return step.window_end; }
+
+// What the steps over edges of a level do after the first: `threshold` of a step.
+constexpr u64 kRestOfLevel = 1;
+constexpr u64 kMeasureRest = 2;
+
+// How many vertices wait, once the heads are read: for each search, and all those that looked. One group of vertices in
+// kGroupsASample is asked.
+struct WaitingVertices {
+  u64 of_search[64];
+  u64 looked;
+};
+constexpr u32 kGroupsASample = 8;
+
+// Levels take turns: while one counts, late blocks may still read what the one before did.
+GPUVM_DEVICE WaitingVertices* waiting_vertices(const BfsBatchArgs& args, u64 level) {
+  return pointer<WaitingVertices>(args.waiting) + level % 2;
+}
+
+// Pages of rows that come in address order, a lane each: one that is the last of a row and the first of the next counts once.
+struct PagesInOrder {
+  u64 pages = 0;  // of this lane's rows
+  u64 last_page = kNoPage;
+
+  GPUVM_DEVICE void add(const Warp& warp, bool takes, u64 first, u64 last) {
+    const u32 lanes = warp.ballot(takes);
+    if (lanes == 0) return;
+    const u32 below = lanes & warp.lanes_below();
+    const u64 of_lane_below = warp.read_lane(last, below != 0 ? highest_bit(below) : 0);
+    if (takes) pages += last - first + ((below != 0 ? of_lane_below : last_page) == first ? 0 : 1);
+    last_page = warp.read_lane(last, highest_bit(lanes));
+  }
+};
 
 // Bits of a frontier long past may still stand in `frontier`: the neighbours of their vertices have been reached since, so
 // they find nothing.
@@ -17,15 +57,21 @@ struct BatchVisitor {
   const u64* frontier;
   const u64* seen;
   u64* next;
-  bool queues;  // whether what is found is queued
+  const Step& step;  // asked anew each time: it lies near, and registers are few
 
-  GPUVM_DEVICE bool is_active(u32 u) const { return frontier[u] != 0; }
-  GPUVM_DEVICE u64 begin(u32 u) const { return frontier[u]; }
+  GPUVM_DEVICE bool is_active(u32 u) const { return begin(u) != 0; }
+  GPUVM_DEVICE u64 begin(u32 u) const {
+    const u64 pushing = pushing_searches(step);
+    return pushing == 0 ? frontier[u] : frontier[u] & pushing;
+  }
+  // Whether what is found is queued.
+  GPUVM_DEVICE bool queues() const { return step.scan == kScanChunks && step.threshold == 0; }
+
   GPUVM_DEVICE u64 look(u32, u32 v) const { return seen[v]; }
   GPUVM_DEVICE bool visit(u32, u64& searches, u32 v, u64 known, const EdgeRun&, u64) const {
     const u64 found = searches & ~known;
     if (found == 0 || (found & ~load_relaxed(&next[v])) == 0) return false;
-    return or_relaxed(&next[v], found) == 0 && queues;
+    return or_relaxed(&next[v], found) == 0 && queues();
   }
 };
 
@@ -79,42 +125,89 @@ GPUVM_DEVICE void batch_heads(Warp& warp, const BfsBatchArgs& args, const StepVi
   const BatchSearch search{pointer<const u64>(args.frontier), graph.num_vertices, view.error};
   const u64 num_heads = u64(1) << graph.heads_shift;
   const u32 page_shift = graph.page_edges_shift;
-  u64 looked = 0, waiting_edges = 0, waiting_pages = 0, last_page = kNoPage;
+  const u64 living = living_searches(view.step);
+  u64 looked = 0, waiting_edges = 0;
+  PagesInOrder waiting;
+  u32 waiting_of_search[64 / kLanes] = {};  // lane l's: of the searches l, l + kLanes and so on
+  u32 sampled = 0;
   for_each_heads(
-      warp, args.search.traversal, graph, view, [&](u32 v) { return seen[v] != args.all; },
+      warp, args.search.traversal, graph, view, [&](u32 v) { return (living & ~seen[v]) != 0; },
       [&](u32 v, bool wanted, const u32* heads) {
         u64 begin = 0, degree = 0, missing = 0;
         if (wanted) {
           begin = row_offsets[v];
           degree = row_offsets[v + 1] - begin;
-          missing = args.all & ~seen[v];
+          missing = living & ~seen[v];
         }
         const u64 found = search.among(heads, begin, smaller(degree, num_heads), missing, looked);
         if (found != 0) store_relaxed(&next[v], found);
         const bool waits = found != missing && degree > num_heads;
-        const u32 waiting = warp.ballot(waits);
-        if (waiting == 0) return;
-        // Vertices are in address order: a page that is the last of one row and the first of the next counts once.
-        const u64 my_first = (begin + num_heads) >> page_shift, my_last = (begin + degree - 1) >> page_shift;
-        const u32 below = waiting & warp.lanes_below();
-        const u64 of_lane_below = warp.read_lane(my_last, below != 0 ? highest_bit(below) : 0);
-        if (waits) {
-          waiting_edges += degree - num_heads;
-          waiting_pages += my_last - my_first + ((below != 0 ? of_lane_below : last_page) == my_first ? 0 : 1);
-        }
-        last_page = warp.read_lane(my_last, highest_bit(waiting));
+        waiting.add(warp, waits, (begin + num_heads) >> page_shift, (begin + degree - 1) >> page_shift);
+        if (waits) waiting_edges += degree - num_heads;
+        if ((v - warp.lane) / kLanes % kGroupsASample != 0) return;
+        sampled += count_bits(warp.ballot(degree > num_heads));
+        if (!warp.any(waits)) return;
+        missing = waits ? missing & ~found : 0;
+        for (u32 i = 0; i < 64 / kLanes; ++i)
+#if defined(__CUDACC_RTC__)
+#pragma unroll 1
+#endif
+          for (u32 lane = 0; lane < kLanes; ++lane, missing >>= 1) {
+            const u32 vertices = count_bits(warp.ballot((missing & 1) != 0));
+            if (warp.lane == lane) waiting_of_search[i] += vertices;
+          }
       });
+  WaitingVertices* counts = waiting_vertices(args, view.step.level);
+  for (u32 i = 0; i < 64 / kLanes; ++i)
+    if (waiting_of_search[i] != 0) add_relaxed_only(&counts->of_search[i * kLanes + warp.lane], waiting_of_search[i]);
   looked = warp.sum(looked);
   waiting_edges = warp.sum(waiting_edges);
-  waiting_pages = warp.sum(waiting_pages);
+  const u64 waiting_pages = warp.sum(waiting.pages);
   if (!warp.leads()) return;
   warp.stats.edges += looked;
+  if (sampled != 0) add_relaxed_only(&counts->looked, sampled);
   if (waiting_edges == 0) return;
   add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
   add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
 }
 
-// Bottom-up over the edges beyond the heads, of vertices that some search has not reached: all segments in address order.
+// Counts what the rest of a level has to read, if some searches push and the others pull: vertices and edges of the frontier
+// that is pushed, edges and pages of the vertices that wait.
+GPUVM_DEVICE void measure_rest(Warp& warp, const BfsBatchArgs& args, const StepView& view) {
+  const GraphView& in = args.search.incoming;
+  const u64* out_offsets = pointer<const u64>(args.search.traversal.graph.row_offsets);
+  const u64* in_offsets = pointer<const u64>(in.row_offsets);
+  const u64* frontier = pointer<const u64>(args.frontier);
+  const u64* seen = pointer<const u64>(args.seen);
+  const u64* next = pointer<const u64>(args.next);
+  const u64 num_heads = u64(1) << in.heads_shift;
+  const u64 pushing = pushing_searches(view.step);
+  const u64 pulling = living_searches(view.step) & ~pushing;
+  u64 pushed_vertices = 0, pushed_edges = 0, waiting_edges = 0;
+  PagesInOrder waiting;
+  for_each_vertex(warp, view, [&](u32 v, bool exists) {
+    u64 begin = 0, end = 0;
+    if (exists && (frontier[v] & pushing) != 0) {
+      pushed_edges += out_offsets[v + 1] - out_offsets[v];
+      ++pushed_vertices;
+    }
+    if (exists && (pulling & ~seen[v] & ~next[v]) != 0) {
+      begin = in_offsets[v] + num_heads;
+      end = in_offsets[v + 1];
+      if (begin < end) waiting_edges += end - begin;
+    }
+    waiting.add(warp, begin < end, begin >> in.page_edges_shift, (end - 1) >> in.page_edges_shift);
+  });
+  add_to_sum(warp, view, kSumOfPushedVertices, pushed_vertices);
+  add_to_sum(warp, view, kSumOfPushedEdges, pushed_edges);
+  waiting_edges = warp.sum(waiting_edges);
+  const u64 waiting_pages = warp.sum(waiting.pages);
+  if (!warp.leads() || waiting_edges == 0) return;
+  add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
+  add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+}
+
+// Bottom-up over the edges beyond the heads, of vertices that some search that pulls has not reached: all segments in address order.
 template <class Edges>
 GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepView& view, const Edges& edges) {
   const GraphView& graph = args.search.incoming;
@@ -123,6 +216,7 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   u64* next = pointer<u64>(args.next);
   const BatchSearch search{pointer<const u64>(args.frontier), graph.num_vertices, view.error};
   const u64 num_heads = u64(1) << graph.heads_shift;
+  const u64 pulling = living_searches(view.step) & ~pushing_searches(view.step);
   u64 looked = 0;
   WorkItems work{graph.num_segments, 1};
   u64 s, last;
@@ -138,7 +232,7 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
         const u64 end = smaller(row_offsets[v + 1], segment_end);
         begin = row_offsets[v] + num_heads;
         if (begin < segment_begin) begin = segment_begin;
-        if (begin < end) missing = args.all & ~seen[v] & ~load_relaxed(&next[v]);
+        if (begin < end) missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
         if (missing != 0) length = end - begin;
       }
       if (!warp.any(length != 0)) continue;
@@ -179,12 +273,13 @@ GPUVM_DEVICE void write_levels(const Warp& warp, const BfsBatchArgs& args, u64 v
   }
 }
 
-// Makes what was found the frontier: over the queue of vertices found, or, if there is none, over all.
+// Makes what was found the frontier: over the queue of vertices found, or, if there is none, over all. The counters'
+// `maximum` gathers the searches that found something.
 GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepView& view) {
   u64* seen = pointer<u64>(args.seen);
   u64* frontier = pointer<u64>(args.frontier);
   u64* next = pointer<u64>(args.next);
-  u64 settled = 0;
+  u64 settled = 0, living = 0;
   auto enter = [&](u32 v, bool exists) {
     const u64 found = exists ? load_relaxed(&next[v]) : 0;
     if (exists && frontier[v] != found) frontier[v] = found;
@@ -193,6 +288,7 @@ GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepVi
       seen[v] = known;
       store_relaxed(&next[v], 0);
       settled += known == args.all;
+      living |= found;
     }
     write_levels(warp, args, v, found, u32(view.step.level) + 1);
     push(warp, found != 0, v);
@@ -211,15 +307,42 @@ GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepVi
     for_each_vertex(warp, view, enter);
   }
   add_to_sum(warp, view, kSumOfSettled, settled);
+  for (u32 distance = kLanes / 2; distance != 0; distance /= 2) living |= warp.read_lane(living, warp.lane ^ distance);
+  if (warp.leads() && living != 0) or_relaxed(&view.counters->maximum.value, living);
+  if (warp.warp == 0) {
+    WaitingVertices* counts = waiting_vertices(args, view.step.level + 1);
+    for (u32 s = warp.lane; s < 64; s += kLanes) store_relaxed(&counts->of_search[s], u64(0));
+    if (warp.leads()) store_relaxed(&counts->looked, u64(0));
+  }
 }
 
-// Whether there is a step after `done`. `threshold` is 1 in the second step over edges of a level, and `threshold_before`
-// counts the vertices that all searches have reached.
+// Searches for which more than half of the vertices wait: their frontiers are small.
+GPUVM_DEVICE u64 searches_to_push(const BfsBatchArgs& args, const Step& done) {
+  const WaitingVertices* counts = waiting_vertices(args, done.level);
+  const u64 most = load_relaxed(&counts->looked) / 2;
+  u64 searches = 0;
+  for (u32 s = 0; s < 64; ++s) searches |= u64(load_relaxed(&counts->of_search[s]) > most) << s;
+  return searches;
+}
+
+// A further step of the level of `done`, from the same frontier.
+GPUVM_DEVICE Step rest_of_level(const Step& next, const Step& done, u64 what) {
+  Step rest = done;
+  rest.number = next.number;
+  rest.fetched_pages = next.fetched_pages;
+  rest.heads_resident = next.heads_resident;
+  rest.threshold = what;
+  return rest;
+}
+
+// Whether there is a step after `done`. `threshold` is not 0 in further steps of a level, and `threshold_before` counts
+// the vertices that all searches have reached. `cutoff` is what the rest of a level costs if it is found in one way.
 GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const Step& done, const StepCounters* counters) {
   const BfsArgs& search = args.search;
-  if (done.scan == kScanVertices) {
+  if (done.scan == kScanVertices && done.threshold != kMeasureRest) {
     next.level = done.level + 1;
     next.threshold_before = done.threshold_before + load_relaxed(&counters->sums[kSumOfSettled].value);
+    next.window_begin = load_relaxed(&counters->maximum.value);
     if (next.frontier_edges == 0 || next.level >= search.depth_limit || next.level >= args.last_level ||
         next.threshold_before >= search.num_reachable)
       return false;
@@ -231,23 +354,43 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
   if (done.scan == kScanHeads) {
     next.heads_resident = search.heads_stay;
     if (load_relaxed(&counters->totals[kStatWaitingEdges].value) != 0) {
-      // The level goes on, from the same frontier.
-      Step rest = done;
-      rest.number = next.number;
-      rest.fetched_pages = next.fetched_pages;
-      rest.heads_resident = next.heads_resident;
-      rest.threshold = 1;
-      const u64 tails = cost_of_tails(search, rest, counters);
-      rest.scan = search.always_pulls || tails < cost_of_push(search, rest) ? kScanTails
-                                                                            : scan_of_frontier(search.traversal, rest);
-      next = rest;
+      next = rest_of_level(next, done, kRestOfLevel);
+      const u64 tails = cost_of_tails(search, next, counters), push = cost_of_push(search, next);
+      next.scan = search.always_pulls || tails < push ? kScanTails : scan_of_frontier(search.traversal, next);
+      const u64 pushing = search.always_pulls ? 0 : searches_to_push(args, done) & living_searches(done);
+      if (pushing != 0 && pushing != living_searches(done)) {
+        next.scan = kScanVertices;
+        next.threshold = kMeasureRest;
+        next.window_end = pushing;
+        next.cutoff = smaller(tails, push);
+      }
       return true;
     }
+  } else if (done.scan == kScanVertices) {
+    next = rest_of_level(next, done, kRestOfLevel);
+    Step pushed = next;
+    pushed.num_vertices = load_relaxed(&counters->sums[kSumOfPushedVertices].value);
+    pushed.frontier_edges = load_relaxed(&counters->sums[kSumOfPushedEdges].value);
+    pushed.num_continuations = pushed.frontier_edges >> search.traversal.graph.segment_shift;
+    if (cost_of_tails(search, next, counters) + cost_of_push(search, pushed) < done.cutoff) {
+      // In the order of addresses: the queue has the vertices of all searches.
+      next.scan = search.traversal.dense_scan;
+    } else {
+      next.window_end = 0;
+      next.scan =
+          done.cutoff < cost_of_push(search, next) ? kScanTails : scan_of_frontier(search.traversal, next);
+    }
+    return true;
+  } else if (pushing_searches(done) != 0 && done.scan != kScanTails) {
+    next = rest_of_level(next, done, kRestOfLevel);
+    next.scan = kScanTails;
+    return true;
   }
   // What a queue was kept of is all that was found.
   if (done.scan == kScanChunks && done.threshold == 0 && next.num_vertices == 0) return false;
   next.scan = kScanVertices;
   next.threshold = 0;
+  next.window_end = 0;
   return true;
 }
 
@@ -258,7 +401,12 @@ GPUVM_DEVICE void bfs_batch(Warp& warp, const BfsBatchArgs& args) {
       [&](Warp& warp, const StepView& view) {
         const GraphView& incoming = args.search.incoming;
         switch (view.step.scan) {
-          case kScanVertices: begin_level(warp, args, view); break;
+          case kScanVertices:
+            if (view.step.threshold == kMeasureRest)
+              measure_rest(warp, args, view);
+            else
+              begin_level(warp, args, view);
+            break;
           case kScanHeads: batch_heads(warp, args, view); break;
           case kScanTails:
             if (incoming.paged)
@@ -270,7 +418,7 @@ GPUVM_DEVICE void bfs_batch(Warp& warp, const BfsBatchArgs& args) {
             traverse<UnitWeight>(
                 warp, traversal, view,
                 BatchVisitor{pointer<const u64>(args.frontier), pointer<const u64>(args.seen), pointer<u64>(args.next),
-                             view.step.scan == kScanChunks && view.step.threshold == 0});
+                             view.step});
         }
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {

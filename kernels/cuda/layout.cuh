@@ -359,6 +359,7 @@ struct BfsBatchArgs {
   u64 seen;
   u64 frontier;
   u64 next;
+  u64 waiting;
   u64 levels;
   u64 all;
   u64 level_bytes;

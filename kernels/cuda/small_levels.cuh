@@ -45,7 +45,6 @@ struct SmallLevelView {
   const u32* original_ids;  // null where rows are vertices
   RowOffsets row_offsets;
   u64 num_vertices;
-  u32 segment_shift;
   u64 error;
 };
 
@@ -85,8 +84,7 @@ GPUVM_DEVICE void search_small_rows(Warp& warp, const SmallLevelView& view, u32 
       const u64 row_length = row_end[k] - row_begin[k];
       if (seen[k] != kUnreached) continue;
       num_edges += u32(smaller(row_length, kEdgesOfOneBlock + 1));
-      is_usual = is_usual && row_length <= kSmallLevelRow &&
-                 (row_length == 0 || row_begin[k] >> view.segment_shift == (row_end[k] - 1) >> view.segment_shift);
+      is_usual = is_usual && row_length <= kSmallLevelRow;
       const u32 slot = base + slots[k];
       if (slot < kSmallLevelVertices)
         listed[slot] = {row_begin[k], v[k], u32(row_length)};
@@ -114,38 +112,46 @@ GPUVM_DEVICE void flush_paging_stats(Warp& warp, StepCounters* counters) {
   warp.stats = WarpStats{};
 }
 
-// The pages of the lanes' rows, and in each the rows.
+// The rows of the lanes, page by page; one that goes on in the next page has two parts.
 template <class Edges>
 GPUVM_DEVICE void search_small_level(Warp& warp, const SmallLevelView& view, const Edges& edges, u32 page_shift,
                                      const ListedChunk& mine, u32 level, ListedChunk* listed, SmallLevel* next,
                                      StepCounters* counters) {
-  EdgeRun run{nullptr, nullptr};
-  if (mine.length != 0) run = edges.try_acquire(mine.begin);
   if constexpr (Edges::kPagesOfAnEdge == 0) {
-    search_small_rows(warp, view, mine.u, mine.begin, mine.length, run.columns, level, listed, next);
+    search_small_rows(warp, view, mine.u, mine.begin, mine.length, edges.try_acquire(mine.begin).columns, level, listed,
+                      next);
   } else {
-    bool is_ready = run.columns != nullptr;
-    bool waits = mine.length != 0;
-    const u32 num_resident = count_bits(warp.ballot(is_ready));
-    if (warp.leads()) warp.stats.hits += num_resident;
-    warp.sync();  // this lets all lanes read what each has acquired
-    u64 page_begin = 0;
-    for (bool own = true;; own = false) {
-      search_small_rows(warp, view, mine.u, mine.begin, is_ready ? mine.length : 0, run.columns, level, listed, next);
-      warp.sync();  // all lanes have read before references are given back
-      if (!own)
-        edges.release(warp, page_begin, 1);
-      else if (is_ready)
-        edges.release_lane(mine.begin);
-      waits = waits && !is_ready;
-      const u32 lanes = warp.ballot(waits);
-      if (lanes == 0) break;
-      page_begin = warp.read_lane(mine.begin, lowest_bit(lanes)) >> page_shift << page_shift;
-      const EdgeRun page = edges.acquire(warp, page_begin, 1);
-      if (page.columns == nullptr) break;  // the run was stopped
-      is_ready = waits && mine.begin >> page_shift == page_begin >> page_shift;
-      if (is_ready) run = edges.at(page, mine.begin - page_begin);
-    }
+    u64 begin = mine.begin;
+    u32 rest = mine.length;
+    do {
+      const u32 length = u32(smaller(rest, (((begin >> page_shift) + 1) << page_shift) - begin));
+      EdgeRun run{nullptr, nullptr};
+      if (length != 0) run = edges.try_acquire(begin);
+      bool is_ready = run.columns != nullptr;
+      bool waits = length != 0;
+      const u32 num_resident = count_bits(warp.ballot(is_ready));
+      if (warp.leads()) warp.stats.hits += num_resident;
+      warp.sync();  // this lets all lanes read what each has acquired
+      u64 page_begin = 0;
+      for (bool own = true;; own = false) {
+        search_small_rows(warp, view, mine.u, begin, is_ready ? length : 0, run.columns, level, listed, next);
+        warp.sync();  // all lanes have read before references are given back
+        if (!own)
+          edges.release(warp, page_begin, 1);
+        else if (is_ready)
+          edges.release_lane(begin);
+        waits = waits && !is_ready;
+        const u32 lanes = warp.ballot(waits);
+        if (lanes == 0) break;
+        page_begin = warp.read_lane(begin, lowest_bit(lanes)) >> page_shift << page_shift;
+        const EdgeRun page = edges.acquire(warp, page_begin, 1);
+        if (page.columns == nullptr) break;  // the run was stopped
+        is_ready = waits && begin >> page_shift == page_begin >> page_shift;
+        if (is_ready) run = edges.at(page, begin - page_begin);
+      }
+      begin += length;
+      rest -= length;
+    } while (warp.any(rest != 0));
     flush_paging_stats(warp, counters);
   }
 }
@@ -163,12 +169,12 @@ GPUVM_DEVICE_COLD bool search_small_levels(Warp& warp, const BfsArgs& args, Step
     const TraversalView& traversal = args.traversal;
     const GraphView& graph = traversal.graph;
     u32 num_vertices = u32(smaller(step.num_vertices, kSmallLevelVertices + 1));
-    if (num_vertices > kSmallLevelVertices || step.num_continuations != 0 || args.target != kUnreached ||
+    if (num_vertices > kSmallLevelVertices || args.target != kUnreached ||
         (args.always_pulls && args.incoming.num_head_vertices != 0))
       return false;
     const SmallLevelView search{pointer<u32>(args.levels), pointer<u32>(args.parents),
                                 pointer<const u32>(args.original_ids), RowOffsets(graph),
-                                graph.num_vertices, graph.segment_shift, view.error};
+                                graph.num_vertices, view.error};
     const Edges edges(traversal, graph, kScanChunks);
     const bool searches = warp.block_warp < kSmallLevelWarps;
     // Neighbours in the list were late together and may be again, for a page: they go to different warps.
@@ -179,13 +185,10 @@ GPUVM_DEVICE_COLD bool search_small_levels(Warp& warp, const BfsArgs& args, Step
 
     ListedChunk mine{};
     if (item < num_vertices) {
-      if (block->done.by_one_block) {
-        mine = block->listed[number % 2][item];
-      } else {
-        const u32 u = pointer<const u32>(view.current.vertices)[item];
-        const u64 begin = search.row_offsets[u];
-        mine = {begin, u, u32(smaller(search.row_offsets[u + 1] - begin, kSmallLevelRow + 1))};
-      }
+      // Not from the list of `run_steps`, which has the first chunk of a row alone.
+      const u32 u = pointer<const u32>(view.current.vertices)[item];
+      const u64 begin = search.row_offsets[u];
+      mine = {begin, u, u32(smaller(search.row_offsets[u + 1] - begin, kSmallLevelRow + 1))};
     }
     if (recorder.records) {
       set_all_to_zero(block->counters);

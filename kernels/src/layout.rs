@@ -502,9 +502,9 @@ shared_struct! {
         phase: u64,
         /// The band of a `PHASE_MEASURE` or `PHASE_HEAVY` step.
         band: u64,
-        /// Distances below are final, and all edges of their vertices relaxed.
+        /// Distances below are final, and all edges of their vertices relaxed. Batches: the searches that have a frontier.
         window_begin: u64,
-        /// Distances from here on wait for a later window.
+        /// Distances from here on wait for a later window. Batches: the searches that push while others pull.
         window_end: u64,
         /// 1 once windows are wide.
         wide: u64,
@@ -516,7 +516,7 @@ shared_struct! {
         push_below: u64,
         /// `PHASE_HEAVY`: vertices farther than this take distances along their rows.
         pull_above: u64,
-        /// `PHASE_HEAVY`: no offer from here on can be of use.
+        /// `PHASE_HEAVY`: no offer from here on can be of use. Batches: what the rest of a level costs, one way for all.
         cutoff: u64,
         /// Vertices discovered in all steps before.
         total_discovered: u64,
@@ -648,6 +648,9 @@ shared_struct! {
         frontier: u64,
         /// Address of a `u64` a vertex, 0 at first: the searches that this step has found it in.
         next: u64,
+        /// Address of two times 65 `u64`, 0 at first: of a sample of vertices, how many each search waits for once the
+        /// heads are read, and how many there are.
+        waiting: u64,
         /// Address of `level_bytes` a search and vertex, search after search, in host memory: levels.
         levels: u64,
         /// A bit for each search.

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = started.elapsed().as_secs_f64();
     let (csr, summary) = (&graph.csr, &graph.summary);
     println!(
-        "{path}: {} vertices, {} edges, weights {}; {seconds:.2} s (parse {:.2}, build {:.2})",
+        "{path}: {} vertices, {} edges, weights {}; {seconds:.3} s (parse {:.2}, build {:.2})",
         csr.num_vertices(),
         csr.num_edges(),
         csr.weights().weight_type(),

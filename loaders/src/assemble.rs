@@ -8,16 +8,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use gpuvm_engine::graph::{Csr, MAX_VERTICES, WeightType, Weights};
+use gpuvm_engine::graph::{Csr, HostArray, MAX_VERTICES, VertexId, WeightType, Weights};
 
 use crate::builder::{Batch, Direction, RowCounts, RowFill, Rows};
+use crate::coordinates::{Arrays, Coordinates};
 use crate::error::LoadError;
 use crate::options::{LoadOptions, WeightRule};
 use crate::partition::{PartitionFill, RangeCounts};
 use crate::progress::Progress;
 use crate::source::{EdgeSource, Facts, Field, Pass, Shape, Symmetry};
 use crate::summary::LoadSummary;
-use crate::weights::{Cell, ValueStats, random_weights};
+use crate::weights::{Cell, ValueStats, random_weights, small_integers};
 use crate::{LoadedGraph, memory};
 
 /// Builds the graph.
@@ -26,24 +27,73 @@ pub(crate) fn assemble(
     options: &LoadOptions,
     progress: &dyn Progress,
 ) -> Result<LoadedGraph, LoadError> {
+    let most = if source.is_slow() { entries_that_fit(source, options) } else { 0 };
+    assemble_holding(source, options, most, progress)
+}
+
+/// How many entries may be held beside the graph that is made of them.
+fn entries_that_fit(source: &dyn EdgeSource, options: &LoadOptions) -> u64 {
+    /// A file of less is not asked about.
+    const SMALL_FILE: u64 = 4 << 20;
+    if source.bytes() <= SMALL_FILE {
+        return u64::MAX;
+    }
+    let plan = Plan::new(source.facts(), 0, options);
+    let value_bytes = if plan.keeps_values { 8 } else { 0 };
+    // A run of one entry and its column; for each edge its column, and its row in its bucket.
+    let bytes = (8 + 4 + value_bytes) + plan.directions.len() as u64 * (4 + 2 + value_bytes);
+    memory::available_bytes() / bytes
+}
+
+/// Builds the graph; entries are held if they are no more than `most`.
+fn assemble_holding(
+    source: &dyn EdgeSource,
+    options: &LoadOptions,
+    most: u64,
+    progress: &dyn Progress,
+) -> Result<LoadedGraph, LoadError> {
     let started = Instant::now();
     let facts = source.facts();
     let (path, place) = (|| facts.path.clone(), facts.place);
     if facts.field == Field::Complex && options.weights == WeightRule::File {
         return Err(LoadError::ComplexWeights { path: path(), line: place });
     }
+    let coordinates = match most {
+        0 => None,
+        _ => {
+            if facts.shape.is_some() {
+                Assembly::new(source, options, false, progress)?; // refuses before reading
+            }
+            let plan = Plan::new(facts, 0, options);
+            Coordinates::read(source, &plan, options.bipartite, most, progress)?
+        }
+    };
+    let source = coordinates.as_ref().map_or(source, |coordinates| coordinates as &dyn EdgeSource);
     let assembly = Assembly::new(source, options, false, progress)?;
-    let counts = assembly.counters();
-    let totals = assembly.count(|batch, directions| counts.add(batch, directions))?;
+    let (stored, totals) = match &coordinates {
+        Some(held) if held.is_in_order() && assembly.plan.directions == [Direction::FORWARD] => {
+            (Stored::InOrder(held), held.totals)
+        }
+        Some(held) => {
+            let counts = assembly.counters();
+            assembly.count_held(&counts)?;
+            (Stored::Counted(counts), held.totals)
+        }
+        None => {
+            let counts = assembly.counters();
+            let totals = assembly.count(|batch, directions| counts.add(batch, directions))?;
+            (Stored::Counted(counts), totals)
+        }
+    };
     let mut summary = assembly.summary(&totals, options);
 
     let (csr, times) = match assembly.weight_type(&totals) {
-        WeightType::U8 => assembly.build::<u8>(counts)?,
-        WeightType::U16 => assembly.build::<u16>(counts)?,
-        WeightType::U32 => assembly.build::<u32>(counts)?,
-        WeightType::F32 => assembly.build::<f32>(counts)?,
-        WeightType::F64 => assembly.build::<f64>(counts)?,
-        WeightType::Unit | WeightType::Hash => assembly.build::<()>(counts)?,
+        WeightType::U8 => assembly.build::<u8>(stored)?,
+        WeightType::U16 => assembly.build::<u16>(stored)?,
+        WeightType::U32 => assembly.build::<u32>(stored)?,
+        WeightType::F32 => assembly.build::<f32>(stored)?,
+        WeightType::F64 => assembly.build::<f64>(stored)?,
+        WeightType::Unit | WeightType::Hash => assembly.build::<()>(stored)?,
     };
     let csr = with_rule(csr, options.weights).map_err(|source| LoadError::Graph { path: path(), source })?;
     summary.duplicates = times.duplicates;
@@ -184,7 +234,7 @@ impl Totals {
         values: ValueStats::NONE,
     };
 
-    fn join(self, other: Self) -> Self {
+    pub(crate) fn join(self, other: Self) -> Self {
         Self {
             stored: self.stored + other.stored,
             diagonal: self.diagonal + other.diagonal,
@@ -197,20 +247,25 @@ impl Totals {
     }
 
     /// Of the entries of a batch as the file has them.
-    fn of(batch: &Batch, field: Field) -> Self {
+    pub(crate) fn of(batch: &Batch, field: Field) -> Self {
         let mut totals = Self { stored: batch.rows().len() as u64, ..Self::NONE };
         totals.diagonal =
             batch.rows().iter().zip(batch.columns()).map(|(row, column)| u64::from(row == column)).sum();
-        if field != Field::Pattern {
+        if field == Field::Pattern {
+            return totals;
+        }
+        if small_integers(batch.values()).is_some() {
+            totals.zeros = batch.values().iter().map(|&value| u64::from(value == 0.0)).sum();
+        } else {
             for &value in batch.values() {
                 totals.zeros += u64::from(value == 0.0);
                 totals.negative += u64::from(value < 0.0);
                 totals.non_finite += u64::from(!value.is_finite());
             }
-        }
-        if field == Field::Number {
-            totals.fractions =
-                batch.values().iter().map(|&value| u64::from(value as i64 as f64 != value)).sum();
+            if field == Field::Number {
+                totals.fractions =
+                    batch.values().iter().map(|&value| u64::from(value as i64 as f64 != value)).sum();
+            }
         }
         totals
     }
@@ -248,8 +303,6 @@ fn measure(
     bipartite: bool,
     progress: &dyn Progress,
 ) -> Result<Shape, LoadError> {
-    /// Row offsets of so many vertices, 32 MiB, are never too many.
-    const FEW_VERTICES: u64 = 4 << 20;
     let found = Shared::new((0, 0, 0));
     let join = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0.max(b.0), a.1.max(b.1), a.2 + b.2);
     progress.begin("find the largest id", source.bytes());
@@ -260,18 +313,15 @@ fn measure(
     });
     progress.end();
     read?;
-    let (mut rows, mut columns, entries) = found.join(join).unwrap_or_default();
-    let largest = rows.max(columns);
-    if !bipartite {
-        (rows, columns) = (largest, largest);
-    }
-    let num_vertices = if bipartite { rows + columns } else { largest };
-    if num_vertices > entries.saturating_mul(2).saturating_add(FEW_VERTICES) {
-        let path = source.facts().path.clone();
-        let largest = largest.saturating_sub(1);
-        return Err(LoadError::SparseIds { path, largest, entries, num_vertices });
-    }
-    Ok(Shape { rows, columns })
+    let (rows, columns, entries) = found.join(join).unwrap_or_default();
+    Shape::measured((rows, columns), entries, bipartite, &source.facts().path)
+}
+
+/// What the entries are put together from.
+enum Stored<'a> {
+    /// Entries that another pass gives, and whose edges are counted.
+    Counted(Counters),
+    InOrder(&'a Coordinates<'a>),
 }
 
 /// Edges of every row, or of ranges of rows: how many edges there will be decides which way they are put together.
@@ -379,13 +429,23 @@ impl<'a> Assembly<'a> {
             self.plan.apply(batch);
             count(batch, &self.plan.directions);
             if self.plan.keeps_values {
-                batch.values().iter().for_each(|&value| found.values.add(value));
+                found.values = ValueStats::of(batch.values());
             }
             totals.update(|so_far| so_far.join(found));
         });
         self.progress.end();
         counted?;
         Ok(totals.join(Totals::join).unwrap_or(Totals::NONE))
+    }
+
+    /// Counts edges of entries that were [read](Coordinates::read), and so checked and changed, before.
+    fn count_held(&self, counts: &Counters) -> Result<(), LoadError> {
+        let pass = Pass { keeps_values: self.plan.keeps_values, first: true };
+        self.progress.begin("count edges", self.source.bytes());
+        let counted =
+            self.source.pass(pass, self.progress, &|batch| counts.add(batch, &self.plan.directions));
+        self.progress.end();
+        counted
     }
 
     /// The first pass for a graph that will not be in memory: how many edges there are, before duplicates are merged.
@@ -406,8 +466,19 @@ impl<'a> Assembly<'a> {
     }
 
     /// The second pass, and the finished graph.
-    fn build<W: Cell>(&self, counts: Counters) -> Result<(Csr, Times), LoadError> {
+    fn build<W: Cell>(&self, stored: Stored<'_>) -> Result<(Csr, Times), LoadError> {
         let weight_bytes = if W::STORED { size_of::<W>() as u64 } else { 0 };
+        let counts = match stored {
+            Stored::Counted(counts) => counts,
+            Stored::InOrder(coordinates) => {
+                self.check_memory(self.num_vertices, coordinates.num_entries(), weight_bytes)?;
+                let read = Instant::now();
+                let Arrays { row_offsets, columns, weights, duplicates } =
+                    coordinates.to_rows::<W>(self.num_vertices, self.plan.keep_duplicates, self.progress)?;
+                let csr = self.csr(row_offsets, columns, W::into_weights(weights))?;
+                return Ok((csr, Times { filled: read, duplicates }));
+            }
+        };
         // The row offsets are there already.
         self.check_memory(0, counts.num_edges(), weight_bytes)?;
         let path = &self.source.facts().path;
@@ -437,10 +508,17 @@ impl<'a> Assembly<'a> {
             }
         };
         let Rows { row_offsets, columns, weights, duplicates } = rows;
-        let csr =
-            Csr::with_unread_columns(row_offsets, columns, W::into_weights(weights), self.plan.symmetric)
-                .map_err(|source| LoadError::Graph { path: path.clone(), source })?;
-        Ok((csr, Times { filled, duplicates }))
+        Ok((self.csr(row_offsets, columns, W::into_weights(weights))?, Times { filled, duplicates }))
+    }
+
+    fn csr(
+        &self,
+        row_offsets: impl Into<HostArray<u64>>,
+        columns: impl Into<HostArray<VertexId>>,
+        weights: Weights,
+    ) -> Result<Csr, LoadError> {
+        Csr::with_unread_columns(row_offsets, columns, weights, self.plan.symmetric)
+            .map_err(|source| LoadError::Graph { path: self.source.facts().path.clone(), source })
     }
 
     pub(crate) fn summary(&self, totals: &Totals, options: &LoadOptions) -> LoadSummary {
@@ -471,6 +549,61 @@ impl<'a> Assembly<'a> {
             duplicates_kept: options.keep_duplicates,
             loops_kept: options.keep_loops,
             ..LoadSummary::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::edge_list::EdgeList;
+    use crate::text::Text;
+
+    fn load(text: &str, options: &LoadOptions, most: u64) -> Result<LoadedGraph, LoadError> {
+        let text = Text { bytes: text.as_bytes(), path: "test".as_ref(), file: None };
+        let source = EdgeList::open(&text, options, &())?;
+        assemble_holding(&source, options, most, &())
+    }
+
+    #[test]
+    fn graph_of_entries_that_are_not_held_is_that_of_held_ones() {
+        let lines = |ascending: bool| -> String {
+            let row = |i: u64| if ascending { i / 16 } else { i * 7919 % 3000 };
+            (0..40_000).map(|i| format!("{} {} {}\n", row(i), i * 31 % 2500, i % 90)).collect()
+        };
+        for ascending in [true, false] {
+            for (symmetrize, keep_duplicates, bipartite) in
+                [(false, false, false), (true, false, false), (false, true, true), (true, true, true)]
+            {
+                let options =
+                    LoadOptions { symmetrize, keep_duplicates, bipartite, ..LoadOptions::default() };
+                let text = lines(ascending);
+                let held = load(&text, &options, u64::MAX).expect("loads");
+                // None at all, too many at once, and too many after some.
+                for most in [0, 1, 20_000, 39_999] {
+                    let read = load(&text, &options, most).expect("loads");
+                    assert_eq!(read.csr.row_offsets().as_slice(), held.csr.row_offsets().as_slice());
+                    assert_eq!(read.csr.column_indices().as_slice(), held.csr.column_indices().as_slice());
+                    assert_eq!(read.csr.weights().as_bytes(), held.csr.weights().as_bytes());
+                    let without_times =
+                        |s: &LoadSummary| LoadSummary { parse_seconds: 0.0, build_seconds: 0.0, ..s.clone() };
+                    assert_eq!(
+                        format!("{:?}", without_times(&read.summary)),
+                        format!("{:?}", without_times(&held.summary))
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn error_of_entries_that_are_not_held_is_that_of_held_ones() {
+        for wrong in ["1 x 1", "1 2", "4294967295 1 1", "4000000000 1 1", "1 2 nan"] {
+            let text = format!("{}{wrong}\n{}", "0 1 2\n".repeat(20_000), "3 4 5\n".repeat(20_000));
+            let [held, read] = [u64::MAX, 0].map(|most| {
+                load(&text, &LoadOptions::default(), most).map(|_| ()).expect_err("refused").to_string()
+            });
+            assert_eq!(held, read);
         }
     }
 }

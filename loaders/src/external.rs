@@ -244,7 +244,7 @@ impl Job<'_> {
             WeightRule::Random { .. } => WeightType::U8,
             WeightRule::Hash => WeightType::Hash,
             WeightRule::Ignore | WeightRule::Unit => WeightType::Unit,
-            WeightRule::File | WeightRule::Abs => W::into_weights(Vec::new()).weight_type(),
+            WeightRule::File | WeightRule::Abs => W::into_weights(Vec::<W>::new()).weight_type(),
         };
         let mut writer = StreamWriter::create(self.path, temp_dir, self.assembly.num_vertices, weight_type)?;
         self.merge::<R, W>(&runs, layout, &mut writer)?;

@@ -2,7 +2,8 @@
 //! instead of read.
 //!
 //! [`load`] looks into the file, and at its name only where the bytes leave the format open. Text is parsed on all threads, twice, so that no
-//! memory is needed beside that of the graph; [`write_gvg`] stores the graph so that the next run maps it without
+//! memory is needed beside that of the graph, or once where only the text says how large that is and memory allows to hold its
+//! entries; [`write_gvg`] stores the graph so that the next run maps it without
 //! a copy. A file that is not what it should be is a [`LoadError`] with the line, never a panic and never a wrong
 //! graph.
 //!
@@ -15,12 +16,13 @@
 //! # Ok::<(), gpuvm_loaders::LoadError>(())
 //! ```
 //!
-//! `mmap` maps files and is the only unsafe code.
+//! `mmap` maps files, and `short_line` compares bytes with instructions of the processor: the only unsafe code.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod archive;
 mod assemble;
 mod builder;
+mod coordinates;
 mod error;
 mod external;
 pub mod format;
@@ -31,6 +33,7 @@ mod number;
 mod options;
 mod partition;
 mod progress;
+mod short_line;
 mod siblings;
 mod source;
 mod subgraph;

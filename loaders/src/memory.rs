@@ -14,15 +14,19 @@ pub(crate) fn check(needed_bytes: u64, path: &Path, what: &'static str) -> Resul
     if needed_bytes <= UNCHECKED_BYTES {
         return Ok(());
     }
-    let available_bytes = available_bytes();
-    if needed_bytes > available_bytes {
-        return Err(LoadError::OutOfMemory { path: path.to_owned(), what, needed_bytes, available_bytes });
+    if needed_bytes > available_bytes() {
+        return Err(refusal(needed_bytes, path, what));
     }
     Ok(())
 }
 
+/// What is said of more memory than there is.
+pub(crate) fn refusal(needed_bytes: u64, path: &Path, what: &'static str) -> LoadError {
+    LoadError::OutOfMemory { path: path.to_owned(), what, needed_bytes, available_bytes: available_bytes() }
+}
+
 /// What may still be allocated. Page cache counts as available, in a control group as well: the kernel gives it back.
-fn available_bytes() -> u64 {
+pub(crate) fn available_bytes() -> u64 {
     let Ok(mut system) = sysinfo::System::new() else {
         return u64::MAX; // nobody knows, so nobody says no
     };

@@ -1,4 +1,4 @@
-//! A file's bytes in memory: mapped, or read if it is no regular file. The only unsafe code of this crate.
+//! A file's bytes in memory: mapped, or read if it is no regular file.
 //!
 //! A mapping costs no copy and no memory of its own, since the pages belong to the page cache. What has been read is
 //! given back by [`FileBytes::forget`], so that parsing a file larger than memory does not make the process look (and

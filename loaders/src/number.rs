@@ -42,19 +42,24 @@ fn up_to_eight_digits(bytes: &[u8], at: usize) -> (u64, usize) {
     let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
         return up_to_eight_digits_at_end(bytes, at);
     };
-    let digits = u64::from_le_bytes(*chunk) ^ 0x3030_3030_3030_3030;
+    let chunk = u64::from_le_bytes(*chunk);
+    let digits = chunk ^ 0x3030_3030_3030_3030;
     // The high bit of each byte that is no digit; the first of them is right, since no byte below it carries over.
     let others = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let len = others.trailing_zeros() as usize / 8;
-    if len == 0 {
-        return (0, 0);
-    }
+    if len == 0 { (0, 0) } else { (digits_to_number(chunk, len), len) }
+}
+
+/// The number that the first `len` bytes of a chunk are, which are one to eight digits.
+#[inline(always)]
+pub(crate) fn digits_to_number(chunk: u64, len: usize) -> u64 {
+    let digits = chunk ^ 0x3030_3030_3030_3030;
     // Leading zeros in front, then pairs, fours and eights are joined.
-    let digits = digits << (64 - 8 * len);
+    let digits = digits << ((64 - 8 * len) % 64);
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let high = (pairs & 0x0000_00FF_0000_00FF).wrapping_mul(0x000F_4240_0000_0064);
     let low = ((pairs >> 16) & 0x0000_00FF_0000_00FF).wrapping_mul(0x0000_2710_0000_0001);
-    (high.wrapping_add(low) >> 32, len)
+    high.wrapping_add(low) >> 32
 }
 
 #[cold]

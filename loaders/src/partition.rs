@@ -28,17 +28,18 @@ const BUCKETS: u64 = 4096;
 /// Edges that wait for their bucket together: two cache lines of columns and one of rows.
 const STAGED: usize = 32;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The part of this thread among `parts`; threads of another pool share the last.
-fn part<T>(parts: &[Mutex<T>]) -> MutexGuard<'_, T> {
+pub(crate) fn part<T>(parts: &[Mutex<T>]) -> MutexGuard<'_, T> {
     let last = parts.len() - 1;
     lock(&parts[rayon::current_thread_index().map_or(last, |thread| thread.min(last))])
 }
 
-fn parts<T>(new: impl Fn() -> T) -> Vec<Mutex<T>> {
+/// A part for each thread, and one for all others.
+pub(crate) fn parts<T>(new: impl Fn() -> T) -> Vec<Mutex<T>> {
     (0..=rayon::current_num_threads()).map(|_| Mutex::new(new())).collect()
 }
 

@@ -1,9 +1,10 @@
 //! What every format gives the builder: what the head of the file says, and its entries, a batch at a time.
 //!
 //! A format is a type that implements [`EdgeSource`]. It is asked for all of its entries twice or more, and gives them
-//! each time, on all threads, so that the graph is built in its own memory and no list of edges is ever held.
+//! each time, on all threads, so that the graph is built in its own memory and no list of edges is held, but those of formats that
+//! [take long](EdgeSource::is_slow).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::builder::Batch;
 use crate::error::{LoadError, Place};
@@ -61,6 +62,31 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn square(vertices: u64) -> Self {
         Self { rows: vertices, columns: vertices }
+    }
+
+    /// Of a file of so many entries that only tell themselves: `past` is one more than the largest row and column, which name
+    /// the same vertices unless `bipartite`.
+    ///
+    /// # Errors
+    /// [`LoadError::SparseIds`] where the ids would need far more memory than the file.
+    pub(crate) fn measured(
+        (mut rows, mut columns): (u64, u64),
+        entries: u64,
+        bipartite: bool,
+        path: &Path,
+    ) -> Result<Self, LoadError> {
+        /// Row offsets of so many vertices, 32 MiB, are never too many.
+        const FEW_VERTICES: u64 = 4 << 20;
+        let largest = rows.max(columns);
+        if !bipartite {
+            (rows, columns) = (largest, largest);
+        }
+        let num_vertices = if bipartite { rows + columns } else { largest };
+        if num_vertices > entries.saturating_mul(2).saturating_add(FEW_VERTICES) {
+            let (path, largest) = (path.to_owned(), largest.saturating_sub(1));
+            return Err(LoadError::SparseIds { path, largest, entries, num_vertices });
+        }
+        Ok(Self { rows, columns })
     }
 }
 
@@ -120,6 +146,11 @@ pub(crate) trait EdgeSource: Sync {
         progress: &dyn Progress,
         take: &(dyn Fn(&mut Batch) + Sync),
     ) -> Result<(), LoadError>;
+
+    /// Whether a pass takes so long that the entries are better held, where memory allows it, than read again.
+    fn is_slow(&self) -> bool {
+        false
+    }
 
     /// The ids that the file gives its vertices, where they are not the numbers of the vertices.
     fn original_ids(&self) -> Option<&[u64]> {

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use bytemuck::Pod;
 use gpuvm_engine::graph::{Csr, HostArray, VertexId, WeightType, Weights};
 use rayon::prelude::*;
 
@@ -20,8 +21,18 @@ impl ValueStats {
     pub(crate) const NONE: Self =
         Self { min: f64::INFINITY, max: f64::NEG_INFINITY, integer: true, f32_exact: true };
 
+    /// Of these values.
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let mut stats = Self::NONE;
+        if let Some((least, most)) = small_integers(values) {
+            return Self { min: least, max: most, ..stats };
+        }
+        values.iter().for_each(|&value| stats.add(value));
+        stats
+    }
+
     #[inline(always)]
-    pub(crate) fn add(&mut self, value: f64) {
+    fn add(&mut self, value: f64) {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
         // The casts saturate, so that an integer beyond i64 counts as a real, which changes nothing: no integer type
@@ -65,9 +76,92 @@ impl ValueStats {
     }
 }
 
+/// The integers from 0 to 2^52 are the last bits of their sum with this.
+const INTEGERS: f64 = (1_u64 << 52) as f64;
+
+/// The least and the largest of values that are all integers from 0 to 2^24, as most weights are; `None` if not all are, or
+/// there are none.
+///
+/// Without a branch and without a conversion, so that several values are looked at at once.
+pub(crate) fn small_integers(values: &[f64]) -> Option<(f64, f64)> {
+    let (mut least, mut most, mut whole) = (f64::INFINITY, f64::NEG_INFINITY, true);
+    for &value in values {
+        least = if value < least { value } else { least };
+        most = if value > most { value } else { most };
+        // A sum beyond 2^52 has no bits behind the point. What is no number is unequal to itself.
+        whole &= (value + INTEGERS) - INTEGERS == value;
+    }
+    (whole && least >= 0.0 && most <= f64::from(1 << 24)).then_some((least, most))
+}
+
+/// Values in the narrowest type that holds all of them exactly.
+#[derive(Debug)]
+pub(crate) enum Values {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+impl Values {
+    /// None yet, and room for some of the narrowest type.
+    pub(crate) fn with_room(room: usize) -> Self {
+        Self::U8(Vec::with_capacity(room))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::U8(values) => values.len(),
+            Self::U16(values) => values.len(),
+            Self::U32(values) => values.len(),
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+        }
+    }
+
+    /// Adds values, after which all of them are held in this type.
+    pub(crate) fn add(&mut self, values: &[f64], narrowest: WeightType) {
+        fn widened<W: Cell>(values: &Values, room: usize) -> Vec<W> {
+            let mut wide = Vec::with_capacity(room);
+            wide.resize(values.len(), W::from_value(0.0));
+            W::copy(values, &mut wide);
+            wide
+        }
+        let room = self.room();
+        match (&*self, narrowest) {
+            (Self::U8(_), WeightType::U16) => *self = Self::U16(widened(self, room)),
+            (Self::U8(_) | Self::U16(_), WeightType::U32) => *self = Self::U32(widened(self, room)),
+            (Self::U8(_) | Self::U16(_) | Self::U32(_), WeightType::F32) => {
+                *self = Self::F32(widened(self, room));
+            }
+            (Self::F64(_), _) => {}
+            (_, WeightType::F64) => *self = Self::F64(widened(self, room)),
+            _ => {}
+        }
+        match self {
+            Self::U8(held) => held.extend(values.iter().map(|&value| (value + INTEGERS).to_bits() as u8)),
+            Self::U16(held) => held.extend(values.iter().map(|&value| (value + INTEGERS).to_bits() as u16)),
+            Self::U32(held) => held.extend(values.iter().map(|&value| (value + INTEGERS).to_bits() as u32)),
+            Self::F32(held) => held.extend(values.iter().map(|&value| value as f32 + 0.0)),
+            Self::F64(held) => held.extend(values.iter().map(|&value| value + 0.0)),
+        }
+    }
+
+    fn room(&self) -> usize {
+        match self {
+            Self::U8(values) => values.capacity(),
+            Self::U16(values) => values.capacity(),
+            Self::U32(values) => values.capacity(),
+            Self::F32(values) => values.capacity(),
+            Self::F64(values) => values.capacity(),
+        }
+    }
+}
+
 /// A weight as it is stored: filled through an atomic cell, so that threads scatter without `unsafe` and without
 /// locks (a relaxed store is a plain store), and sorted packed with its column.
-pub(crate) trait Cell: Copy + Send + Sync + 'static {
+pub(crate) trait Cell: Pod + Send + Sync {
     type Shared: Send + Sync;
     /// Column and weight in one word, ordered by column, then by weight.
     type Packed: Copy + Ord + Send;
@@ -81,7 +175,12 @@ pub(crate) trait Cell: Copy + Send + Sync + 'static {
     fn into_inner(cell: Self::Shared) -> Self;
     fn pack(column: VertexId, weight: Self) -> Self::Packed;
     fn unpack(packed: Self::Packed) -> (VertexId, Self);
-    fn into_weights(cells: Vec<Self>) -> Weights;
+    fn into_weights(cells: impl Into<HostArray<Self>>) -> Weights;
+
+    /// The weight that `value` is.
+    fn from_value(value: f64) -> Self;
+    /// Copies values to as many weights.
+    fn copy(values: &Values, weights: &mut [Self]);
 
     /// The bits of the weight that `value` is, ordered as weights are.
     fn ordered(value: f64) -> u64;
@@ -105,13 +204,37 @@ impl Cell for () {
     fn unpack(packed: VertexId) -> (VertexId, ()) {
         (packed, ())
     }
-    fn into_weights(_cells: Vec<()>) -> Weights {
+    fn into_weights(_cells: impl Into<HostArray<()>>) -> Weights {
         Weights::Unit
     }
+    fn from_value(_value: f64) {}
+    fn copy(_values: &Values, _weights: &mut [()]) {}
     fn ordered(_value: f64) -> u64 {
         0
     }
     fn append(_ordered: u64, _bytes: &mut Vec<u8>) {}
+}
+
+/// Without a conversion where the type is the same.
+macro_rules! copy_values {
+    ($type:ident $variant:ident) => {
+        fn copy(values: &Values, weights: &mut [Self]) {
+            fn convert<V: Copy + Into<f64>>(values: &[V], weights: &mut [$type]) {
+                for (weight, &value) in weights.iter_mut().zip(values) {
+                    *weight = $type::from_value(value.into());
+                }
+            }
+            #[allow(unreachable_patterns, reason = "the type of this instance stands first")]
+            match values {
+                Values::$variant(values) => weights.copy_from_slice(values),
+                Values::U8(values) => convert(values, weights),
+                Values::U16(values) => convert(values, weights),
+                Values::U32(values) => convert(values, weights),
+                Values::F32(values) => convert(values, weights),
+                Values::F64(values) => convert(values, weights),
+            }
+        }
+    };
 }
 
 macro_rules! integer_cell {
@@ -128,6 +251,10 @@ macro_rules! integer_cell {
             #[inline(always)]
             fn store(cell: &$atomic, value: f64) {
                 cell.store(value as $type, Relaxed);
+            }
+            #[inline(always)]
+            fn from_value(value: f64) -> Self {
+                value as $type
             }
             #[inline(always)]
             fn ordered(value: f64) -> u64 {
@@ -148,9 +275,10 @@ macro_rules! integer_cell {
             fn unpack(packed: u64) -> (VertexId, Self) {
                 ((packed >> 32) as u32, packed as $type)
             }
-            fn into_weights(cells: Vec<Self>) -> Weights {
+            fn into_weights(cells: impl Into<HostArray<Self>>) -> Weights {
                 Weights::$variant(cells.into())
             }
+            copy_values!($type $variant);
         }
     )*};
 }
@@ -178,8 +306,12 @@ macro_rules! float_cell {
             }
             #[inline(always)]
             fn store(cell: &$atomic, value: f64) {
+                cell.store(Self::from_value(value).to_bits(), Relaxed);
+            }
+            #[inline(always)]
+            fn from_value(value: f64) -> Self {
                 // Adding 0 makes a negative zero positive: mirrored entries of a skew-symmetric matrix.
-                cell.store((value as $type + 0.0).to_bits(), Relaxed);
+                value as $type + 0.0
             }
             fn into_inner(cell: $atomic) -> Self {
                 $type::from_bits(cell.into_inner())
@@ -199,9 +331,10 @@ macro_rules! float_cell {
                 let bits = if positive { ordered & !(1 << ($bits::BITS - 1)) } else { !ordered };
                 ((packed >> $bits::BITS) as u32, $type::from_bits(bits))
             }
-            fn into_weights(cells: Vec<Self>) -> Weights {
+            fn into_weights(cells: impl Into<HostArray<Self>>) -> Weights {
                 Weights::$variant(cells.into())
             }
+            copy_values!($type $variant);
         }
     )*};
 }

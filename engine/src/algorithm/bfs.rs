@@ -91,9 +91,10 @@ impl PreparedGraph {
             reached += end.total_discovered;
             max_level = end.last_discovery as Level;
         }
-        let levels = self.by_vertex(self.levels.to_vec()?);
+        let permutation = self.graph.csr().permutation();
+        let levels = self.staging.by_vertex(&self.levels, permutation, |level| level)?;
         let parents = match options.parents {
-            true => Some(self.by_vertex(self.parents.to_vec()?)),
+            true => Some(self.staging.by_vertex(&self.parents, permutation, |parent| parent)?),
             false => None,
         };
         stats.seconds = started.elapsed().as_secs_f64();

@@ -10,11 +10,14 @@ use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
 use crate::graph::{Permutation, VertexId};
-use crate::memory::HostWritten;
+use crate::memory::{HostWritten, by_vertex};
 use crate::stats::RunStats;
 
 /// Searches of a batch: the bits of a word.
 pub(crate) const BATCH: usize = 64;
+
+/// Words of the counts that a level keeps of a batch's searches, those of two levels in turn.
+pub(crate) const BATCH_COUNTS: u64 = 2 * (BATCH as u64 + 1);
 
 /// What breadth-first searches from many sources found.
 #[derive(Debug)]
@@ -42,10 +45,9 @@ impl BfsBatchResult {
     /// If there are not so many sources.
     pub fn levels(&self, i: usize) -> Vec<Level> {
         assert!(i < self.sources.len(), "source {i} of {}", self.sources.len());
-        let by_row = self.levels[i / BATCH].of_search(i % BATCH, self.num_vertices);
-        match &self.permutation {
-            Some(permutation) => permutation.by_vertex(&by_row),
-            None => by_row,
+        match self.levels[i / BATCH].of_search(i % BATCH, self.num_vertices) {
+            ByRow::Bytes(levels) => by_vertex(levels, self.permutation.as_ref(), wide_level),
+            ByRow::Words(levels) => by_vertex(levels, self.permutation.as_ref(), |level| level),
         }
     }
 }
@@ -58,14 +60,20 @@ struct Levels {
 }
 
 impl Levels {
-    fn of_search(&self, search: usize, num_vertices: usize) -> Vec<Level> {
-        let row_bytes = num_vertices * self.level_bytes;
-        let row = &self.bytes[search * row_bytes..(search + 1) * row_bytes];
+    fn of_search(&self, search: usize, num_vertices: usize) -> ByRow<'_> {
+        let size = num_vertices * self.level_bytes;
+        let levels = &self.bytes[search * size..(search + 1) * size];
         match self.level_bytes {
-            1 => row.par_iter().map(|&level| wide_level(level)).collect(),
-            _ => bytemuck::cast_slice::<u8, Level>(row).to_vec(),
+            1 => ByRow::Bytes(levels),
+            _ => ByRow::Words(bytemuck::cast_slice(levels)),
         }
     }
+}
+
+/// Levels of a search by row.
+enum ByRow<'a> {
+    Bytes(&'a [u8]),
+    Words(&'a [Level]),
 }
 
 /// A level from a byte, whose largest value means the same as the largest level.
@@ -139,6 +147,7 @@ impl PreparedGraph {
         self.batch_seen.fill(0)?;
         self.batch_frontier.fill(0)?;
         self.batch_next.fill(0)?;
+        self.batch_waiting.fill(0)?;
         for &(row, mask) in &masks {
             self.batch_seen.write(row as usize, &[mask])?;
             self.batch_frontier.write(row as usize, &[mask])?;
@@ -156,14 +165,19 @@ impl PreparedGraph {
                 ..self.search_args(traversal)
             };
             let settled = masks.iter().filter(|&&(_, mask)| mask == all).count() as u64;
-            let mut first =
-                Step { threshold: 0, threshold_before: settled, ..self.first_step(&traversal, size, edges) };
+            let mut first = Step {
+                threshold: 0,
+                threshold_before: settled,
+                window_begin: all,
+                ..self.first_step(&traversal, size, edges)
+            };
             loop {
                 let args = BfsBatchArgs {
                     search,
                     seen: self.batch_seen.address(),
                     frontier: self.batch_frontier.address(),
                     next: self.batch_next.address(),
+                    waiting: self.batch_waiting.address(),
                     levels: levels.address(),
                     all,
                     level_bytes: level_bytes as u64,
@@ -190,9 +204,15 @@ impl PreparedGraph {
 
 /// Vertices that a search reached, and their largest level.
 fn reached_and_last(levels: &Levels, search: usize, num_vertices: usize) -> (u64, Level) {
-    let levels = levels.of_search(search, num_vertices);
-    let reached = levels.par_iter().filter(|&&level| level != UNREACHED);
+    match levels.of_search(search, num_vertices) {
+        ByRow::Bytes(levels) => count_and_last(levels.par_iter().map(|&level| wide_level(level))),
+        ByRow::Words(levels) => count_and_last(levels.par_iter().copied()),
+    }
+}
+
+fn count_and_last(levels: impl ParallelIterator<Item = Level>) -> (u64, Level) {
+    let reached = levels.filter(|&level| level != UNREACHED);
     reached
-        .fold(|| (0, 0), |(count, last): (u64, Level), &level| (count + 1, last.max(level)))
+        .fold(|| (0, 0), |(count, last): (u64, Level), level| (count + 1, last.max(level)))
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1.max(b.1)))
 }

@@ -8,6 +8,7 @@ mod page_rank;
 mod sssp;
 
 pub use bfs::{BfsOptions, BfsResult};
+pub(crate) use bfs_batch::BATCH_COUNTS;
 pub use bfs_batch::BfsBatchResult;
 pub use connected_components::ComponentsResult;
 pub use page_rank::{PageRankOptions, PageRankResult};

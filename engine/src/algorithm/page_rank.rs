@@ -1,7 +1,6 @@
 use std::time::Instant;
 
 use gpuvm_kernels::layout::{PageRankArgs, RANK_SHIFT, SCAN_VERTICES, Step};
-use rayon::prelude::*;
 
 use crate::engine::PreparedGraph;
 use crate::error::Error;
@@ -112,8 +111,8 @@ impl PreparedGraph {
             step.frontier = num_vertices;
         }
         let iterations = (end.number - 1) / 2;
-        let ranks =
-            self.by_vertex(self.ranks.to_vec()?).into_par_iter().map(|rank| rank as f64 / ONE).collect();
+        let permutation = self.graph.csr().permutation();
+        let ranks = self.staging.by_vertex(&self.ranks, permutation, |rank| rank as f64 / ONE)?;
         Ok(PageRankResult {
             ranks,
             iterations,

@@ -123,22 +123,38 @@ impl PreparedGraph {
             };
             stats.steps = self.run(&args, &traversal, first)?.1;
         }
-        let mut bits = self.distances.to_vec()?;
-        if let Some(target) = target {
-            // What was reached before the target was may lie beyond it, and need not be final.
-            let limit = limit.min(bits[target as usize]);
-            bits.par_iter_mut().filter(|distance| **distance > limit).for_each(|d| *d = UNREACHED_BITS);
-            self.distances.write(0, &bits)?;
-        }
-        let parents = if options.parents { Some(self.sssp_parents(row, &mut stats)?) } else { None };
-        let reached = bits.par_iter().filter(|&&d| d != UNREACHED_BITS).count() as u64;
-        let bits = self.by_vertex(bits);
-        let max = bits.par_iter().copied().filter(|&d| d != UNREACHED_BITS).max().unwrap_or(0);
-        let (distances, max_distance) = if integer {
-            (Distances::Integer(bits), max as f64)
+        // What was reached before the target was may lie beyond it, and need not be final.
+        let last = match target {
+            Some(target) => limit.min(self.distances.read(target as usize, 1)?[0]),
+            None => UNREACHED_BITS - 1,
+        };
+        let within = |distance: u64| if distance > last { UNREACHED_BITS } else { distance };
+        let parents = match options.parents {
+            true => {
+                if target.is_some() {
+                    let mut distances = self.staging.by_row(&self.distances)?.into_owned();
+                    distances.par_iter_mut().for_each(|distance| *distance = within(*distance));
+                    self.distances.write(0, &distances)?;
+                }
+                Some(self.sssp_parents(row, &mut stats)?)
+            }
+            false => None,
+        };
+        let permutation = self.graph.csr().permutation();
+        let (distances, reached, max_distance) = if integer {
+            let distances = self.staging.by_vertex(&self.distances, permutation, within)?;
+            let found = distances.par_iter().copied().filter(|&distance| distance != UNREACHED_BITS);
+            let (reached, max) = count_and_max(found, 0, u64::max);
+            (Distances::Integer(distances), reached, max as f64)
         } else {
-            let real = |&d: &u64| if d == UNREACHED_BITS { f64::INFINITY } else { f64::from_bits(d) };
-            (Distances::Real(bits.par_iter().map(real).collect()), f64::from_bits(max))
+            let real = |distance| match within(distance) {
+                UNREACHED_BITS => f64::INFINITY,
+                bits => f64::from_bits(bits),
+            };
+            let distances = self.staging.by_vertex(&self.distances, permutation, real)?;
+            let found = distances.par_iter().copied().filter(|distance| distance.is_finite());
+            let (reached, max) = count_and_max(found, 0.0, f64::max);
+            (Distances::Real(distances), reached, max)
         };
         stats.seconds = started.elapsed().as_secs_f64();
         Ok(SsspResult { source, distances, parents, reached, max_distance, stats })
@@ -212,6 +228,17 @@ impl PreparedGraph {
             step.frontier = num_vertices;
         }
         stats.steps.extend(steps);
-        Ok(self.by_vertex(self.parents.to_vec()?))
+        self.staging.by_vertex(&self.parents, self.graph.csr().permutation(), |parent| parent)
     }
+}
+
+/// How many distances were found, and the largest, in one pass.
+fn count_and_max<D: Copy + Send + Sync>(
+    found: impl ParallelIterator<Item = D>,
+    none: D,
+    max: impl Fn(D, D) -> D + Sync,
+) -> (u64, D) {
+    found
+        .fold(|| (0, none), |(count, largest), distance| (count + 1, max(largest, distance)))
+        .reduce(|| (0, none), |a, b| (a.0 + b.0, max(a.1, b.1)))
 }

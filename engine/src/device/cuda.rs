@@ -466,7 +466,7 @@ impl PinnedBytes {
     }
 
     /// `size` bytes of any content, one at least.
-    fn uninitialized(device: &Arc<CudaDevice>, size: usize) -> Result<Self, DriverError> {
+    pub(super) fn uninitialized(device: &Arc<CudaDevice>, size: usize) -> Result<Self, DriverError> {
         device.context.bind_to_thread()?;
         // SAFETY: a plain allocation; the value below owns it from here on.
         let host = unsafe { result::malloc_host(size, sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;

@@ -6,6 +6,7 @@ mod cpu;
 mod cuda;
 mod cuda_facts;
 mod cuda_kernel;
+mod cuda_staging;
 #[cfg(feature = "rdma")]
 mod gpu_direct;
 mod nvrtc;
@@ -22,6 +23,7 @@ pub(crate) use beside::Beside;
 pub(crate) use cpu::{CpuDevice, total_memory_bytes};
 pub(crate) use cuda::{CudaDevice, CudaMemory, HostPin, PinnedBytes, has_gpu};
 pub(crate) use cuda_kernel::{CudaKernel, Parameter};
+pub(crate) use cuda_staging::CudaStaging;
 pub(crate) use shared::{Mover, SharedBytes, StreamWriter};
 
 /// Bytes of a page of host memory.

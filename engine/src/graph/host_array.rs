@@ -1,6 +1,6 @@
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -83,6 +83,77 @@ impl<T: Pod + Send + Sync> HostArray<T> {
     }
 }
 
+/// An array in the making: zeros in memory of large pages, to be filled by many threads, which also take the pages.
+///
+/// ```
+/// use gpuvm_engine::graph::{HostArray, HostBuffer};
+/// let mut buffer = HostBuffer::<u32>::zeroed(3)?;
+/// buffer.copy_from_slice(&[1, 2, 0]);
+/// assert_eq!(HostArray::from(buffer).as_slice(), [1, 2, 0]);
+/// # Ok::<(), gpuvm_engine::Error>(())
+/// ```
+pub struct HostBuffer<T> {
+    memory: BufferMemory<T>,
+}
+
+enum BufferMemory<T> {
+    /// Less than a large page.
+    Vec(Vec<T>),
+    Mapped(Mapped<T>),
+}
+
+impl<T: Pod> HostBuffer<T> {
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        const LARGE_PAGE: usize = 2 << 20;
+        let bytes = len.saturating_mul(size_of::<T>());
+        if bytes < LARGE_PAGE {
+            return Ok(Self { memory: BufferMemory::Vec(vec![T::zeroed(); len]) });
+        }
+        let out_of_memory = |_| Error::OutOfMemory { what: "an array", bytes: bytes as u64 };
+        let map = anonymous(bytes).map_err(out_of_memory)?;
+        Ok(Self { memory: BufferMemory::Mapped(Mapped { map, elements: PhantomData }) })
+    }
+
+    /// Leaves the first `len` elements, in memory of that size.
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.memory = BufferMemory::Vec(self[..len].to_vec());
+        }
+    }
+}
+
+impl<T: Pod> Deref for HostBuffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.memory {
+            BufferMemory::Vec(elements) => elements,
+            BufferMemory::Mapped(mapped) => mapped.as_ref(),
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for HostBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.memory {
+            BufferMemory::Vec(elements) => elements,
+            BufferMemory::Mapped(mapped) => bytemuck::cast_slice_mut(&mut mapped.map),
+        }
+    }
+}
+
+impl<T: Pod + Send + Sync> From<HostBuffer<T>> for HostArray<T> {
+    fn from(buffer: HostBuffer<T>) -> Self {
+        match buffer.memory {
+            BufferMemory::Vec(elements) => elements.into(),
+            BufferMemory::Mapped(mapped) => Self::from_owner(mapped),
+        }
+    }
+}
+
 impl<T> Clone for HostArray<T> {
     fn clone(&self) -> Self {
         Self { owner: Arc::clone(&self.owner) }
@@ -126,5 +197,19 @@ mod tests {
         assert!(HostArray::<u32>::from_fn(0, |_| 1).expect("nothing").is_empty());
         let refused = HostArray::from_fn(1 << 60, |i| i).expect_err("8 EiB");
         assert!(matches!(refused, Error::OutOfMemory { .. }));
+    }
+
+    #[test]
+    fn buffer_becomes_the_array_of_what_is_left_of_it() {
+        for len in [0, 3, 1 << 20] {
+            let mut buffer = HostBuffer::<u32>::zeroed(len).expect("at most 4 MiB");
+            assert!(buffer.len() == len && buffer.iter().all(|&element| element == 0));
+            buffer.iter_mut().zip(0..).for_each(|(element, i)| *element = i * 7);
+            buffer.truncate(len / 2 + 1);
+            let left: Vec<u32> = (0..len.min(len / 2 + 1) as u32).map(|i| i * 7).collect();
+            assert_eq!(HostArray::from(buffer).as_slice(), left);
+        }
+        assert_eq!(HostBuffer::<()>::zeroed(5).expect("no bytes").len(), 5);
+        assert!(matches!(HostBuffer::<u64>::zeroed(1 << 57), Err(Error::OutOfMemory { .. })));
     }
 }

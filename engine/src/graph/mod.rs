@@ -14,7 +14,7 @@ pub use balanced_csr::BalancedCsr;
 pub use csr::Csr;
 pub use heads::Heads;
 pub(crate) use heads::num_head_vertices;
-pub use host_array::HostArray;
+pub use host_array::{HostArray, HostBuffer};
 pub use order::{Order, Permutation};
 pub(crate) use weight_bands::WeightBands;
 pub use weights::{WeightRange, WeightType, Weights};

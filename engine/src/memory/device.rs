@@ -108,6 +108,23 @@ impl<T: AnyBitPattern + NoUninit + Send + Sync> DeviceArray<T> {
         }
     }
 
+    /// The elements, where the host has them: on the CPU device.
+    pub(crate) fn on_host(&self) -> Option<&[T]> {
+        match &self.memory {
+            Memory::Empty => Some(&[]),
+            Memory::Host(map) => Some(bytemuck::cast_slice(&map[..self.len * size_of::<T>()])),
+            Memory::Cuda(_) => None,
+        }
+    }
+
+    /// The bytes on the GPU, if there are any.
+    pub(super) fn cuda(&self) -> Option<&CudaMemory> {
+        match &self.memory {
+            Memory::Cuda(memory) => Some(memory),
+            Memory::Empty | Memory::Host(_) => None,
+        }
+    }
+
     /// Sets every byte.
     ///
     /// # Errors

@@ -136,6 +136,10 @@ impl EdgeSource for Dimacs<'_> {
         (self.text.bytes.len() - self.lines.body) as u64
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn pass(
         &self,
         pass: Pass,

@@ -124,6 +124,10 @@ impl EdgeSource for Graphalytics<'_> {
         (self.edges.bytes.len() - self.lines.body) as u64
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn pass(
         &self,
         pass: Pass,

@@ -11,6 +11,7 @@ use crate::builder::Batch;
 use crate::error::LoadError;
 use crate::number::{byte, integer, is_blank, real, skip_blanks, unsigned};
 use crate::progress::Progress;
+use crate::short_line::short_line;
 use crate::source::Pass;
 use crate::text::{Text, quote};
 
@@ -464,6 +465,21 @@ fn edges<const WEIGHTS: u8, S: Sink>(
 ) -> Result<(), usize> {
     let mut line = lines.start;
     while line < lines.end {
+        if let Some(short) = short_line(bytes, line, WEIGHTS == weights::NUMBER, is_separator)
+            && let Some((value, next)) = match (WEIGHTS, short.third) {
+                (weights::NONE, _) => (byte(bytes, short.end) == b'\n').then_some((1.0, short.end + 1)),
+                (weights::SKIP, _) => Some((1.0, next_line(bytes, short.end))),
+                (_, Some((value, next))) => Some((f64::from(value), next)),
+                (_, None) => weight(bytes, short.end, exact),
+            }
+        {
+            let [source, target] = short.numbers.map(u64::from);
+            if !sink.edge(source, target, value) {
+                return Err(line);
+            }
+            line = next;
+            continue;
+        }
         let begin = match first_number(bytes, line) {
             Ok(begin) => begin,
             Err(next) => {
