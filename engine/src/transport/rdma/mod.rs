@@ -1,8 +1,9 @@
 //! RDMA devices through libibverbs: any that Linux has, SoftRoCE among them.
 //!
 //! Three small islands of unsafe code, each under a safe type: `device` opens devices, `region` registers memory, `queue`
-//! makes queue pairs, posts requests and polls completions. A value keeps those alive that it was made of: a region and a
-//! queue pair hold their NIC, so nothing is closed while something of it is open.
+//! makes queue pairs, posts requests and polls completions. `verbs_nic` and `mlx5_nic` are the NICs of two transports. A value
+//! keeps those alive that it was made of: a region and a queue pair hold their NIC, so nothing is closed while something of
+//! it is open.
 //!
 //! Crate `ibverbs` lists devices; it registers no memory that exists, and does no RDMA READs, so the rest calls the library by
 //! `ibverbs-sys`.
