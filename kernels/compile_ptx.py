@@ -18,7 +18,9 @@ import sys
 KERNELS = pathlib.Path(__file__).parent
 CUDA = KERNELS / "cuda"
 PTX = KERNELS / "ptx"
-TRAVERSALS = ["bfs", "bfs_batch", "components", "page_rank"] + ["sssp_" + t for t in ("unit", "hash", "u8", "u16", "u32", "f32", "f64")]
+WEIGHTS = ("unit", "hash", "u8", "u16", "u32", "f32", "f64")
+TRAVERSALS = ["bfs", "bfs_batch", "components", "page_rank"]
+TRAVERSALS += [algorithm + weight for algorithm in ("sssp_", "sssp_parents_") for weight in WEIGHTS]
 # Each module with its definitions. Faults that ask NICs cost registers, so they have kernels of their own.
 MODULES = {m: ["GPUVM_MODULE_" + m.upper()] for m in TRAVERSALS + ["pull", "queues"]}
 MODULES |= {m + "_queues": MODULES[m] + ["GPUVM_QUEUES"] for m in TRAVERSALS}

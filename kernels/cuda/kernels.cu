@@ -31,8 +31,9 @@ __device__ gpuvm::Warp this_warp() {
     gpuvm::Warp warp = this_warp();                                                                          \
     call;                                                                                                    \
   }
-#define GPUVM_WEIGHTED_KERNELS(suffix, Weight)                                                  \
-  GPUVM_KERNEL(sssp_##suffix, gpuvm::SsspArgs, gpuvm::sssp<gpuvm::Weight>(warp, args))          \
+#define GPUVM_SSSP(suffix, Weight) \
+  GPUVM_KERNEL(sssp_##suffix, gpuvm::SsspArgs, gpuvm::sssp<gpuvm::Weight>(warp, args))
+#define GPUVM_SSSP_PARENTS(suffix, Weight) \
   GPUVM_KERNEL(sssp_parents_##suffix, gpuvm::SsspParentsArgs, gpuvm::sssp_parents<gpuvm::Weight>(warp, args))
 
 // One module an algorithm and type of weights, since a driver compiles a module as a whole.
@@ -49,17 +50,31 @@ GPUVM_KERNEL(pull_pages, gpuvm::PullArgs, gpuvm::pull_pages(warp, args))
 #elif defined(GPUVM_MODULE_QUEUES)
 GPUVM_KERNEL(serve_queues, gpuvm::ServeQueuesArgs, gpuvm::serve_queues(warp, args))
 #elif defined(GPUVM_MODULE_SSSP_UNIT)
-GPUVM_WEIGHTED_KERNELS(unit, UnitWeight)
+GPUVM_SSSP(unit, UnitWeight)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_UNIT)
+GPUVM_SSSP_PARENTS(unit, UnitWeight)
 #elif defined(GPUVM_MODULE_SSSP_HASH)
-GPUVM_WEIGHTED_KERNELS(hash, HashWeight)
+GPUVM_SSSP(hash, HashWeight)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_HASH)
+GPUVM_SSSP_PARENTS(hash, HashWeight)
 #elif defined(GPUVM_MODULE_SSSP_U8)
-GPUVM_WEIGHTED_KERNELS(u8, IntegerWeight<u8>)
+GPUVM_SSSP(u8, IntegerWeight<u8>)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_U8)
+GPUVM_SSSP_PARENTS(u8, IntegerWeight<u8>)
 #elif defined(GPUVM_MODULE_SSSP_U16)
-GPUVM_WEIGHTED_KERNELS(u16, IntegerWeight<u16>)
+GPUVM_SSSP(u16, IntegerWeight<u16>)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_U16)
+GPUVM_SSSP_PARENTS(u16, IntegerWeight<u16>)
 #elif defined(GPUVM_MODULE_SSSP_U32)
-GPUVM_WEIGHTED_KERNELS(u32, IntegerWeight<u32>)
+GPUVM_SSSP(u32, IntegerWeight<u32>)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_U32)
+GPUVM_SSSP_PARENTS(u32, IntegerWeight<u32>)
 #elif defined(GPUVM_MODULE_SSSP_F32)
-GPUVM_WEIGHTED_KERNELS(f32, RealWeight<f32>)
+GPUVM_SSSP(f32, RealWeight<f32>)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_F32)
+GPUVM_SSSP_PARENTS(f32, RealWeight<f32>)
 #elif defined(GPUVM_MODULE_SSSP_F64)
-GPUVM_WEIGHTED_KERNELS(f64, RealWeight<f64>)
+GPUVM_SSSP(f64, RealWeight<f64>)
+#elif defined(GPUVM_MODULE_SSSP_PARENTS_F64)
+GPUVM_SSSP_PARENTS(f64, RealWeight<f64>)
 #endif

@@ -51,15 +51,16 @@ const BFS_BATCH: [&str; 2] = ["bfs_batch", "bfs_batch_queues"];
 const COMPONENTS: [&str; 2] = ["components", "components_queues"];
 const PAGE_RANK: [&str; 2] = ["page_rank", "page_rank_queues"];
 
-/// Kernels over weights, by `WEIGHT_` constant: modules, the second for queues; SSSP; its parents.
-const WEIGHTED: [([&str; 2], &str, &str); 7] = [
-    (["sssp_unit", "sssp_unit_queues"], "sssp_unit", "sssp_parents_unit"),
-    (["sssp_hash", "sssp_hash_queues"], "sssp_hash", "sssp_parents_hash"),
-    (["sssp_u8", "sssp_u8_queues"], "sssp_u8", "sssp_parents_u8"),
-    (["sssp_u16", "sssp_u16_queues"], "sssp_u16", "sssp_parents_u16"),
-    (["sssp_u32", "sssp_u32_queues"], "sssp_u32", "sssp_parents_u32"),
-    (["sssp_f32", "sssp_f32_queues"], "sssp_f32", "sssp_parents_f32"),
-    (["sssp_f64", "sssp_f64_queues"], "sssp_f64", "sssp_parents_f64"),
+/// Modules of kernels over weights, by `WEIGHT_` constant, the second for queues: SSSP, and its parents. The first module has
+/// the kernel's name.
+const WEIGHTED: [([&str; 2], [&str; 2]); 7] = [
+    (["sssp_unit", "sssp_unit_queues"], ["sssp_parents_unit", "sssp_parents_unit_queues"]),
+    (["sssp_hash", "sssp_hash_queues"], ["sssp_parents_hash", "sssp_parents_hash_queues"]),
+    (["sssp_u8", "sssp_u8_queues"], ["sssp_parents_u8", "sssp_parents_u8_queues"]),
+    (["sssp_u16", "sssp_u16_queues"], ["sssp_parents_u16", "sssp_parents_u16_queues"]),
+    (["sssp_u32", "sssp_u32_queues"], ["sssp_parents_u32", "sssp_parents_u32_queues"]),
+    (["sssp_f32", "sssp_f32_queues"], ["sssp_parents_f32", "sssp_parents_f32_queues"]),
+    (["sssp_f64", "sssp_f64_queues"], ["sssp_parents_f64", "sssp_parents_f64_queues"]),
 ];
 
 /// Which of two modules: a GPU has kernels of its own for faults that ask NICs.
@@ -100,12 +101,12 @@ kernels! {
     BfsBatchArgs, gpuvm_lanes_1_bfs_batch, gpuvm_lanes_32_bfs_batch,
         |args| (for_transport(BFS_BATCH, &args.search.traversal.graph), "bfs_batch");
     SsspArgs, gpuvm_lanes_1_sssp, gpuvm_lanes_32_sssp, |args| {
-        let (modules, sssp, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
-        (for_transport(modules, &args.traversal.graph), sssp)
+        let (modules, _) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (for_transport(modules, &args.traversal.graph), modules[0])
     };
     SsspParentsArgs, gpuvm_lanes_1_sssp_parents, gpuvm_lanes_32_sssp_parents, |args| {
-        let (modules, _, parents) = WEIGHTED[args.traversal.graph.weight_type as usize];
-        (for_transport(modules, &args.traversal.graph), parents)
+        let (_, modules) = WEIGHTED[args.traversal.graph.weight_type as usize];
+        (for_transport(modules, &args.traversal.graph), modules[0])
     };
     ComponentsArgs, gpuvm_lanes_1_connected_components, gpuvm_lanes_32_connected_components,
         |args| (for_transport(COMPONENTS, &args.traversal.graph), "connected_components");

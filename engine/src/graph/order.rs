@@ -238,6 +238,30 @@ impl<Old: Fn(usize) -> usize + Sync, New: Fn(VertexId) -> VertexId + Sync> Scatt
 mod tests {
     use super::*;
 
+    #[test]
+    fn rows_of_hubs_and_many_small_ones_are_renumbered_whole() {
+        // The hub is the last vertex, its row longer than what one thread sorts; weights are what the edges' leaves are.
+        let n = 300_000_u32;
+        let hub = n - 1;
+        let mut row_offsets: Vec<u64> = (0..u64::from(n)).collect();
+        row_offsets.push(2 * u64::from(hub));
+        let columns: Vec<VertexId> = (0..hub).map(|_| hub).chain(0..hub).collect();
+        let weights: Vec<u32> = (0..hub).chain(0..hub).collect();
+        let star = Csr::new(row_offsets, columns, Weights::U32(weights.into()), true).expect("valid");
+        for csr in [star.clone().with_weights(Weights::Unit).expect("fits"), star] {
+            let ordered = csr.in_order(Order::Degree).expect("fits");
+            assert_eq!(ordered.original_id(0), hub);
+            assert_eq!(ordered.row_offsets()[1], u64::from(hub));
+            let leaves: Vec<VertexId> = (1..n).collect();
+            assert_eq!(ordered.neighbors(0), leaves, "rows of the leaves, in their order");
+            assert!((1..n).all(|row| ordered.neighbors(row) == [0]));
+            if let Weights::U32(weights) = ordered.weights() {
+                let expected: Vec<u32> = (1..n).chain(1..n).map(|row| ordered.original_id(row)).collect();
+                assert_eq!(weights.as_slice(), expected);
+            }
+        }
+    }
+
     /// Degrees 1, 3, 0, 2 and 2: edges 0-1 (5), 1-3 (6), 1-4 (7), 3-4 (8).
     fn graph() -> Csr {
         let weights = Weights::U16(vec![5, 5, 6, 7, 6, 8, 7, 8].into());

@@ -111,6 +111,22 @@ mod tests {
     }
 
     #[test]
+    fn row_of_a_hub_is_followed_to_its_end() {
+        // Longer than what one thread follows.
+        let n = 200_000;
+        let star = graph(n, (1..n).map(|v| (0, v, 1)));
+        let mut levels = vec![1; n as usize];
+        levels[0] = 0;
+        assert_eq!(bfs(&star, 0, NO_LIMIT, &levels, None), Ok(()));
+        for wrong in [1, 65_536, 65_537, n - 1] {
+            levels[wrong as usize] = 2;
+            let difference = bfs(&star, 0, NO_LIMIT, &levels, None).expect_err("a wrong level");
+            assert_eq!(difference.vertex(), Some(wrong));
+            levels[wrong as usize] = 1;
+        }
+    }
+
+    #[test]
     fn level_beyond_the_depth_or_the_target_is_refused() {
         let csr = branches();
         let to_depth = BfsLimit { depth: Some(2), target: None };

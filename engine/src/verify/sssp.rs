@@ -1,4 +1,5 @@
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -218,9 +219,11 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
     fn step(&self, frontier: &[VertexId]) -> Step<T> {
         /// Fewer edges than this are followed sooner than threads are woken.
         const PARALLEL_EDGES: u64 = 16 * 1024;
+        /// Longer rows are followed in parts, by several threads: a hub has millions of edges.
+        const LONG_ROW: u64 = 64 * 1024;
         let num_edges = |&u: &VertexId| self.csr.out_degree(self.csr.row_of(u));
-        let follow = |mut step: Step<T>, &u: &VertexId| {
-            for (v, offer) in self.offers_of(u) {
+        let follow_part = |mut step: Step<T>, u: VertexId, edges: Range<u64>| {
+            for (v, offer) in self.offers_of(u, edges) {
                 // A column that is no vertex of a damaged graph is one that the answer left unreached.
                 let got = self.values.get(v as usize).copied().unwrap_or(T::UNREACHED);
                 if got == offer {
@@ -237,6 +240,16 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
             }
             step
         };
+        let follow = |step: Step<T>, u: &VertexId| match num_edges(u) {
+            length @ ..=LONG_ROW => follow_part(step, *u, 0..length),
+            length => {
+                let parts = (0..length.div_ceil(LONG_ROW)).into_par_iter();
+                let followed = parts.fold(Step::default, |step, part| {
+                    follow_part(step, *u, part * LONG_ROW..length.min((part + 1) * LONG_ROW))
+                });
+                step.and(followed.reduce(Step::default, Step::and))
+            }
+        };
         let few = frontier.len() < PARALLEL_EDGES as usize
             && frontier.iter().map(num_edges).sum::<u64>() < PARALLEL_EDGES;
         if few {
@@ -246,11 +259,13 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         }
     }
 
-    /// The edges of `u`: where they lead, and what they offer there if that is within the limit.
-    fn offers_of(&self, u: VertexId) -> impl Iterator<Item = (VertexId, T)> + '_ {
-        let begin = self.csr.row_offsets()[self.csr.row_of(u) as usize];
+    /// These of the edges of `u`: where they lead, and what they offer there if that is within the limit.
+    fn offers_of(&self, u: VertexId, edges: Range<u64>) -> impl Iterator<Item = (VertexId, T)> + '_ {
+        let row = self.csr.row_of(u);
+        let begin = self.csr.row_offsets()[row as usize] + edges.start;
         let value = self.values[u as usize];
-        self.csr.neighbors(self.csr.row_of(u)).iter().zip(begin..).filter_map(move |(&column, e)| {
+        let neighbors = &self.csr.neighbors(row)[edges.start as usize..edges.end as usize];
+        neighbors.iter().zip(begin..).filter_map(move |(&column, e)| {
             let v = self.csr.original_id(column);
             let offer = value.along((self.weight)(e, u, v));
             (offer <= self.limit).then_some((v, offer))
@@ -291,7 +306,10 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
             .into_par_iter()
             .filter(|&u| self.certified.contains(u))
             .flat_map_iter(|u| {
-                self.offers_of(u).filter(|&(to, offer)| to == v && admits(offer)).map(move |to| (to.1, u))
+                let edges = 0..self.csr.out_degree(self.csr.row_of(u));
+                self.offers_of(u, edges)
+                    .filter(|&(to, offer)| to == v && admits(offer))
+                    .map(move |to| (to.1, u))
             })
             .min_by(|a, b| a.0.total_cmp(b.0).then(a.1.cmp(&b.1)))
     }

@@ -140,11 +140,11 @@ impl Lines {
         if self.columns != in_order || self.has_others {
             return by_columns(bytes, lines, &self.columns, reads_weights, exact, sink);
         }
-        match (self.prefix, self.columns.weight, reads_weights) {
-            (None, None, _) => edges::<{ weights::NONE }, S>(bytes, lines, exact, sink),
-            (None, Some(_), false) => edges::<{ weights::SKIP }, S>(bytes, lines, exact, sink),
-            (None, Some(_), true) => edges::<{ weights::NUMBER }, S>(bytes, lines, exact, sink),
-            (Some(prefix), weight, _) => arcs(bytes, lines, prefix, weight.is_some(), exact, sink),
+        let prefix = self.prefix;
+        match (self.columns.weight, reads_weights) {
+            (None, _) => edges::<{ weights::NONE }, S>(bytes, lines, prefix, exact, sink),
+            (Some(_), false) => edges::<{ weights::SKIP }, S>(bytes, lines, prefix, exact, sink),
+            (Some(_), true) => edges::<{ weights::NUMBER }, S>(bytes, lines, prefix, exact, sink),
         }
     }
 
@@ -456,42 +456,35 @@ fn field(bytes: &[u8], at: usize, separator: u8) -> (&[u8], usize) {
     (&word[..word.len() - blanks], at)
 }
 
-/// Reads the lines that begin in `lines`; fails with the offset of the first line that is no edge.
+/// Reads the lines that begin in `lines`, behind a letter if there is a `prefix`; fails with the offset of the first line that
+/// is no edge.
 fn edges<const WEIGHTS: u8, S: Sink>(
     bytes: &[u8],
     lines: Range<usize>,
+    prefix: Option<u8>,
     exact: bool,
     sink: &mut S,
 ) -> Result<(), usize> {
     let mut line = lines.start;
     while line < lines.end {
-        if let Some(short) = short_line(bytes, line, WEIGHTS == weights::NUMBER, is_separator)
-            && let Some((value, next)) = match (WEIGHTS, short.third) {
-                (weights::NONE, _) => (byte(bytes, short.end) == b'\n').then_some((1.0, short.end + 1)),
-                (weights::SKIP, _) => Some((1.0, next_line(bytes, short.end))),
-                (_, Some((value, next))) => Some((f64::from(value), next)),
-                (_, None) => weight(bytes, short.end, exact),
+        let (source, target, value, next) = match short_edge::<WEIGHTS>(bytes, line, prefix, exact) {
+            Some(edge) => edge,
+            None => {
+                let begin = match first_number_behind(prefix, bytes, line)? {
+                    Ok(begin) => begin,
+                    Err(next) => {
+                        line = next;
+                        continue;
+                    }
+                };
+                let (source, target, end) = two_ids(bytes, begin).ok_or(line)?;
+                let (value, next) = match WEIGHTS {
+                    weights::NONE => (1.0, end_of_line(bytes, end).ok_or(line)?),
+                    weights::SKIP => (1.0, next_line(bytes, end)),
+                    _ => weight(bytes, end, exact).ok_or(line)?,
+                };
+                (source, target, value, next)
             }
-        {
-            let [source, target] = short.numbers.map(u64::from);
-            if !sink.edge(source, target, value) {
-                return Err(line);
-            }
-            line = next;
-            continue;
-        }
-        let begin = match first_number(bytes, line) {
-            Ok(begin) => begin,
-            Err(next) => {
-                line = next;
-                continue;
-            }
-        };
-        let (source, target, end) = two_ids(bytes, begin).ok_or(line)?;
-        let (value, next) = match WEIGHTS {
-            weights::NONE => (1.0, end_of_line(bytes, end).ok_or(line)?),
-            weights::SKIP => (1.0, next_line(bytes, end)),
-            _ => weight(bytes, end, exact).ok_or(line)?,
         };
         if !sink.edge(source, target, value) {
             return Err(line);
@@ -499,6 +492,48 @@ fn edges<const WEIGHTS: u8, S: Sink>(
         line = next;
     }
     Ok(())
+}
+
+/// The edge of a line as most are written, and where the next line begins; `None` leaves the line to a closer look.
+#[inline(always)]
+fn short_edge<const WEIGHTS: u8>(
+    bytes: &[u8],
+    line: usize,
+    prefix: Option<u8>,
+    exact: bool,
+) -> Option<(u64, u64, f64, usize)> {
+    let begin = match prefix {
+        Some(prefix) if byte(bytes, line) == prefix && is_blank(byte(bytes, line + 1)) => line + 2,
+        Some(_) => return None,
+        None => line,
+    };
+    let short = short_line(bytes, begin, WEIGHTS == weights::NUMBER, is_separator)?;
+    let (value, next) = match (WEIGHTS, short.third) {
+        (weights::NONE, _) if byte(bytes, short.end) == b'\n' => (1.0, short.end + 1),
+        (weights::NONE, _) => return None,
+        (weights::SKIP, _) => (1.0, next_line(bytes, short.end)),
+        (_, Some((value, next))) => (f64::from(value), next),
+        (_, None) => weight(bytes, short.end, exact)?,
+    };
+    let [source, target] = short.numbers.map(u64::from);
+    Some((source, target, value, next))
+}
+
+/// Where the first number of a line stands, or where the next line begins, as [`first_number`] tells, behind the letter that
+/// edges begin with if there is one; fails with the offset of a line that begins with another.
+#[inline(always)]
+fn first_number_behind(prefix: Option<u8>, bytes: &[u8], line: usize) -> Result<Result<usize, usize>, usize> {
+    let Some(prefix) = prefix else { return Ok(first_number(bytes, line)) };
+    let at = skip_blanks(bytes, line);
+    match byte(bytes, at) {
+        letter if letter == prefix => {
+            let begin = skip_blanks(bytes, at + 1);
+            if begin > at + 1 { Ok(Ok(begin)) } else { Err(line) }
+        }
+        b'\n' => Ok(Err(at + 1)),
+        b'c' | b'#' | b'%' => Ok(Err(next_line(bytes, at))),
+        _ => Err(line),
+    }
 }
 
 /// The two ids from `at` on, and where the second ends.
@@ -524,44 +559,6 @@ fn weight(bytes: &[u8], at: usize, exact: bool) -> Option<(f64, usize)> {
         return None;
     }
     Some((value, end_of_line(bytes, end)?))
-}
-
-/// The same for lines that begin with a letter.
-fn arcs<S: Sink>(
-    bytes: &[u8],
-    lines: Range<usize>,
-    prefix: u8,
-    weighted: bool,
-    exact: bool,
-    sink: &mut S,
-) -> Result<(), usize> {
-    let mut line = lines.start;
-    while line < lines.end {
-        let at = skip_blanks(bytes, line);
-        let letter = byte(bytes, at);
-        if letter != prefix {
-            line = match letter {
-                b'\n' => at + 1,
-                b'c' | b'#' | b'%' => next_line(bytes, at),
-                _ => return Err(line),
-            };
-            continue;
-        }
-        let begin = skip_blanks(bytes, at + 1);
-        if begin == at + 1 {
-            return Err(line);
-        }
-        let (source, target, end) = two_ids(bytes, begin).ok_or(line)?;
-        let (value, next) = match weighted {
-            true => weight(bytes, end, exact).ok_or(line)?,
-            false => (1.0, end_of_line(bytes, end).ok_or(line)?),
-        };
-        if !sink.edge(source, target, value) {
-            return Err(line);
-        }
-        line = next;
-    }
-    Ok(())
 }
 
 /// The same for lines of which only some columns matter, in any order.

@@ -7,6 +7,7 @@ use memchr::memchr;
 use super::header::{Header, Layout};
 use crate::error::LoadError;
 use crate::number::{byte, integer, is_blank, real, skip_blanks, unsigned};
+use crate::short_line::{ShortLine, short_line};
 use crate::source::{Field, Symmetry};
 use crate::text::{Text, quote};
 
@@ -86,6 +87,16 @@ pub(super) fn coordinates<const VALUES: u8>(
     let (rows, columns) = (header.rows, header.columns);
     let mut line = lines.start;
     while line < lines.end {
+        if let Some(short) = short_line(bytes, line, VALUES >= values::INTEGER, is_blank)
+            && let Some((value, next)) = short_value::<VALUES>(bytes, &short, exact)
+        {
+            let [row, column] = short.numbers.map(|id| id.wrapping_sub(1));
+            if u64::from(row) >= rows || u64::from(column) >= columns || !sink.entry(row, column, value) {
+                return Err(line);
+            }
+            line = next;
+            continue;
+        }
         let begin = match first_number(bytes, line) {
             Ok(begin) => begin,
             Err(next) => {
@@ -120,6 +131,22 @@ pub(super) fn coordinates<const VALUES: u8>(
         line = next;
     }
     Ok(())
+}
+
+/// The value of an entry whose ids are read, and where the next line begins; `None` leaves the line to a closer look.
+#[inline(always)]
+fn short_value<const VALUES: u8>(bytes: &[u8], short: &ShortLine, exact: Exact) -> Option<(f64, usize)> {
+    match (VALUES, short.third) {
+        (values::NONE, _) => (byte(bytes, short.end) == b'\n').then_some((1.0, short.end + 1)),
+        (values::SKIP, _) => Some((1.0, next_line(bytes, short.end))),
+        (values::INTEGER | values::REAL, Some((value, next))) => Some((f64::from(value), next)),
+        _ => {
+            let begin = skip_blanks(bytes, short.end);
+            let (value, end) =
+                if begin > short.end { value::<VALUES>(bytes, begin, exact)? } else { return None };
+            Some((value, end_of_line(bytes, end)?))
+        }
+    }
 }
 
 /// Number of lines that begin in `lines` and are neither blank nor comments.
