@@ -476,7 +476,8 @@ pub struct DeviceArgs {
 #[command(next_help_heading = "Transport")]
 pub struct TransportArgs {
     /// Who moves the pages: the warps that want them (direct), or NICs that they ask through queue pairs: host threads (host)
-    /// or warps (device) that stand for RNICs, RDMA devices (rdma), ConnectX NICs (mlx5)
+    /// or warps (device) that stand for RNICs, RDMA devices (rdma), ConnectX NICs whose own queues the warps write (mlx5, not
+    /// yet run on hardware)
     #[arg(long, default_value = "direct")]
     pub transport: TransportArg,
     /// Queue pairs of each NIC, 1 to 4096
@@ -491,12 +492,16 @@ pub struct TransportArgs {
     /// RNICs that transports host and device stand for, 1 to 16; pages are striped over them
     #[arg(long, value_name = "N", default_value_t = TransportConfig::default().rnics, allow_negative_numbers = true)]
     pub rnics: u32,
-    /// RDMA devices of transport rdma, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
+    /// RDMA devices of transports rdma and mlx5, as in mlx5_0,mlx5_1; all with an active port if not given (doctor lists them)
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub nics: Vec<String>,
     /// Bytes of the graph that each device of transport rdma has registered at most, from 2M on; all of it if not given
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = bytes)]
     pub pin_budget: Option<u64>,
+    /// Who rings the doorbells of transport mlx5: a host thread a NIC (assisted), or kernels, where the GPU's driver lets them
+    /// (direct)
+    #[arg(long, default_value = "assisted")]
+    pub doorbell: DoorbellArg,
     /// How slow --rnics are, as in latency=23us,bandwidth=6.5GB/s; as fast as they can if not given
     #[arg(long, value_name = "MODEL")]
     pub rnic_model: Option<RnicModel>,
@@ -579,6 +584,12 @@ pub enum TransportArg {
     Device,
     Rdma,
     Mlx5,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DoorbellArg {
+    Assisted,
+    Direct,
 }
 
 /// The width of a bucket; `None` for `auto`.

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{
-    Access, DeviceKind, Directions, EngineConfig, PageRankOptions, Policy, RnicModel, TransportConfig,
-    TransportKind, Variant, Workload,
+    Access, DeviceKind, Directions, Doorbell, EngineConfig, PageRankOptions, Policy, RnicModel,
+    TransportConfig, TransportKind, Variant, Workload,
 };
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, JsonArgs, LoadArgs, OrderArg,
-    PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, DoorbellArg, JsonArgs, LoadArgs,
+    OrderArg, PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
     VariantArg, VertexArg,
 };
 use crate::ids::Ids;
@@ -248,6 +248,8 @@ pub struct QueueReport {
     pub rnics: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rnic_model: Option<RnicModel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doorbell: Option<Doorbell>,
 }
 
 impl TransportReport {
@@ -259,6 +261,7 @@ impl TransportReport {
             fault_batch: config.fault_batch,
             rnics: stands_for_nics.then_some(config.rnics),
             rnic_model: config.rnic_model.filter(|_| stands_for_nics),
+            doorbell: (config.kind == TransportKind::Mlx5).then_some(config.doorbell),
         });
         Self { kind: config.kind, queues }
     }
@@ -351,6 +354,10 @@ fn transport_config(args: &TransportArgs) -> TransportConfig {
         nics: args.nics.iter().filter(|name| *name != "all").cloned().collect(),
         rnic_model: args.rnic_model,
         pin_budget: args.pin_budget,
+        doorbell: match args.doorbell {
+            DoorbellArg::Assisted => Doorbell::Assisted,
+            DoorbellArg::Direct => Doorbell::Direct,
+        },
         ..default
     }
 }

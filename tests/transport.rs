@@ -431,6 +431,25 @@ fn program_reports_what_each_nic_did() {
 }
 
 #[test]
+fn transport_mlx5_without_a_connectx_says_what_was_found_and_what_to_do() {
+    let devices = std::fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    if devices.into_iter().any(|device| device.file_name().to_string_lossy().starts_with("mlx5")) {
+        println!("skipped: transport_mlx5_without_a_connectx_...: there is one");
+        return;
+    }
+    let folder = Folder::with("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n");
+    let error = folder.refused("bfs --graph graph.mtx --access paged --transport mlx5");
+    if cfg!(feature = "rdma") {
+        program::assert_mentions(
+            &error,
+            &["transport mlx5 needs a ConnectX", "RDMA device", "transport rdma"],
+        );
+    } else {
+        program::assert_mentions(&error, &["transport mlx5 is not part of this build"]);
+    }
+}
+
+#[test]
 fn program_refuses_queues_that_cannot_be() {
     let folder = Folder::with("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n");
     for (options, message) in [

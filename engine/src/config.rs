@@ -149,6 +149,16 @@ named_choice! {
     }
 }
 
+named_choice! {
+    /// Who rings the doorbells of transport `mlx5`.
+    Doorbell {
+        /// A host thread a NIC, for kernels.
+        Assisted = "assisted",
+        /// Kernels, on a GPU whose driver maps the NIC's register; where it does not, a host thread does.
+        Direct = "direct",
+    }
+}
+
 /// Where kernels run: `cpu`, or `cuda:N`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {

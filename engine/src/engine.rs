@@ -170,7 +170,7 @@ fn open_transport(
     memory: &mut transport::Memory,
 ) -> Result<Option<Box<dyn Transport>>, Error> {
     #[cfg(feature = "rdma")]
-    if config.kind == TransportKind::Rdma {
+    if matches!(config.kind, TransportKind::Rdma | TransportKind::Mlx5) {
         let mut opened_with = |frames_in_host_memory| {
             table.place_frames_for_rdma(device, frames_in_host_memory)?;
             (memory.frames.address, memory.frames.size_bytes) = table.frames();

@@ -111,6 +111,10 @@ pub enum Error {
         "transport {transport} moves pages, and {access} access has none: use paged access, or transport direct"
     )]
     TransportWithoutPages { transport: &'static str, access: &'static str },
+    #[error(
+        "{nic}: queue pair {pair} cannot be written by kernels: {what} is {found}, {needed} is needed; take transport rdma"
+    )]
+    NicQueues { nic: String, pair: u32, what: &'static str, found: u64, needed: &'static str },
     #[error("transport {transport} is not part of this build")]
     NoTransport { transport: &'static str },
     #[error("{} of registered memory are too little, use {} or more", ByteSize::b(*bytes), ByteSize::b(*least))]

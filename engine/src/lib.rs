@@ -59,7 +59,9 @@ pub use algorithm::{
     SsspResult,
 };
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
-pub use config::{Access, DeviceKind, Directions, EngineConfig, PageSize, Policy, TransportKind, Variant};
+pub use config::{
+    Access, DeviceKind, Directions, Doorbell, EngineConfig, PageSize, Policy, TransportKind, Variant,
+};
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError, QueuePlace};
 pub use facts::{Bar1, GpuFacts, MemoryUsage, PcieLink, Version};

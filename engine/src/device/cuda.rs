@@ -400,6 +400,30 @@ impl HostPin {
         found.map(|()| pin)
     }
 
+    /// Registers whole pages of memory, or of registers, that belong to another device's driver.
+    ///
+    /// # Safety
+    /// They stay mapped as long as the pin.
+    #[cfg(any(test, feature = "rdma"))]
+    pub unsafe fn of_other_device(
+        device: &Arc<CudaDevice>,
+        address: u64,
+        bytes: usize,
+        are_registers: bool,
+    ) -> Result<Self, DriverError> {
+        device.context.bind_to_thread()?;
+        let host = std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        let registers = if are_registers { sys::CU_MEMHOSTREGISTER_IOMEMORY } else { 0 };
+        let flags = sys::CU_MEMHOSTREGISTER_DEVICEMAP | sys::CU_MEMHOSTREGISTER_PORTABLE | registers;
+        // SAFETY: the caller's promise; the driver checks the range.
+        unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) }.result()?;
+        let mut address = 0;
+        // SAFETY: `host` was registered above.
+        let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, host, 0) }.result();
+        let pin = Self { device: Arc::clone(device), host, address };
+        found.map(|()| pin)
+    }
+
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -26,6 +26,15 @@ pub(crate) use cuda_kernel::{CudaKernel, Parameter};
 pub(crate) use cuda_staging::CudaStaging;
 pub(crate) use shared::{Mover, SharedBytes, StreamWriter};
 
+/// Bytes of a page of host memory.
+#[cfg(any(test, feature = "rdma"))]
+pub(crate) fn page_bytes() -> u64 {
+    unsafe extern "C" {
+        safe fn getpagesize() -> std::ffi::c_int;
+    }
+    getpagesize() as u64
+}
+
 /// A device and what is needed to use it.
 #[derive(Clone, Debug)]
 pub(crate) enum Device {

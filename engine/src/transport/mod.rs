@@ -3,14 +3,19 @@
 //! ConnectX NICs ([`mlx5`]).
 //!
 //! A `Transport` owns the queues and has them served while a kernel runs. Where host threads drive the NICs (`served`),
-//! all that a new kind of NIC needs is `nic::Nic`.
+//! all that a new kind of NIC needs is `nic::Nic`. A NIC whose own queues kernels use is a `nic_queues::QueueNic`.
 
 mod device;
 pub mod endpoint;
 mod faults;
 mod host;
 pub mod mlx5;
+#[cfg(any(test, feature = "rdma"))]
+#[cfg_attr(not(feature = "rdma"), expect(dead_code, reason = "unit tests call half of it"))]
+mod mlx5dv;
 pub(crate) mod nic;
+#[cfg(any(test, feature = "rdma"))]
+mod nic_queues;
 pub(crate) mod queues;
 #[cfg(feature = "rdma")]
 pub mod rdma;
@@ -58,7 +63,8 @@ pub(crate) fn is_built(kind: TransportKind) -> bool {
     match kind {
         TransportKind::Direct | TransportKind::Host | TransportKind::Device => true,
         TransportKind::Rdma => cfg!(feature = "rdma"),
-        TransportKind::Mlx5 => false,
+        // Unit tests have NICs of their own for it.
+        TransportKind::Mlx5 => cfg!(any(test, feature = "rdma")),
     }
 }
 
@@ -67,7 +73,7 @@ pub(crate) fn num_nics(config: &TransportConfig) -> u32 {
     match config.kind {
         TransportKind::Direct => 0,
         #[cfg(feature = "rdma")]
-        TransportKind::Rdma => rdma::num_nics(config),
+        TransportKind::Rdma | TransportKind::Mlx5 => rdma::num_nics(config),
         _ => config.rnics,
     }
 }
@@ -108,7 +114,14 @@ pub(crate) fn open(
         TransportKind::Device => Some(Box::new(device::open(device, config, memory)?)),
         #[cfg(feature = "rdma")]
         TransportKind::Rdma => Some(Box::new(rdma::open(device, config, memory)?)),
-        _ => {
+        #[cfg(test)]
+        TransportKind::Mlx5 if nic_queues::tests::are_named(&config.nics) => {
+            Some(Box::new(nic_queues::tests::open(device, config, memory)?))
+        }
+        #[cfg(feature = "rdma")]
+        TransportKind::Mlx5 => Some(Box::new(rdma::open_mlx5(device, config, memory)?)),
+        #[cfg(not(feature = "rdma"))]
+        TransportKind::Rdma | TransportKind::Mlx5 => {
             return Err(Error::NoTransport { transport: config.kind.name() });
         }
     })

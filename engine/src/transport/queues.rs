@@ -75,6 +75,16 @@ impl Memory {
             self.arrays.push((first_page, MemoryRegion { kind: MemoryKind::Array, address, size_bytes }));
         }
     }
+
+    /// The arrays as kernels find them.
+    pub fn regions(&self) -> [RemoteRegion; MAX_REGIONS as usize] {
+        let mut regions = [RemoteRegion::default(); MAX_REGIONS as usize];
+        assert!(self.arrays.len() <= regions.len(), "a graph has few arrays");
+        for (region, &(first_page, array)) in regions.iter_mut().zip(&self.arrays) {
+            *region = RemoteRegion { first_page, address: array.address, size_bytes: array.size_bytes };
+        }
+        regions
+    }
 }
 
 /// The keys of a NIC for the frames and for each array.
@@ -82,6 +92,15 @@ impl Memory {
 pub(crate) struct Keys {
     pub local: u32,
     pub remote: Vec<u32>,
+}
+
+impl Keys {
+    /// The NIC as kernels find it at first.
+    pub fn view(&self) -> NicView {
+        let mut view = NicView { local_key: self.local, ..NicView::default() };
+        view.remote_keys[..self.remote.len()].copy_from_slice(&self.remote);
+        view
+    }
 }
 
 /// The memory of all queues of all NICs.
@@ -154,15 +173,8 @@ impl Queues {
             geometry,
         };
         let shared = Arc::clone(&queues.shared);
-        let mut regions = [RemoteRegion::default(); MAX_REGIONS as usize];
-        for (region, &(first_page, array)) in regions.iter_mut().zip(&memory.arrays) {
-            *region = RemoteRegion { first_page, address: array.address, size_bytes: array.size_bytes };
-        }
-        assert!(memory.arrays.len() <= regions.len(), "a graph has few arrays");
         for (nic, keys) in (0..).zip(keys) {
-            let mut view = NicView { local_key: keys.local, ..NicView::default() };
-            view.remote_keys[..keys.remote.len()].copy_from_slice(&keys.remote);
-            shared.completions.write(shared.nic_view_at(nic), bytemuck::bytes_of(&view))?;
+            shared.completions.write(shared.nic_view_at(nic), bytemuck::bytes_of(&keys.view()))?;
         }
         queues.set.write(
             0,
@@ -171,7 +183,7 @@ impl Queues {
                 nics: shared.completions.address() + shared.nic_view_at(0),
                 frames: memory.frames.address,
                 frames_bytes: memory.frames.size_bytes,
-                regions,
+                regions: memory.regions(),
                 num_regions: memory.arrays.len() as u32,
                 num_nics,
                 pairs_per_nic: num_pairs,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::is_built;
 use super::mlx5::Syndrome;
-use crate::config::TransportKind;
+use crate::config::{Doorbell, TransportKind};
 use crate::error::Error;
 
 /// Queue pairs of a NIC at most: the numbers of a queue pair have 24 bits, and errors name it in 16.
@@ -34,11 +34,13 @@ pub struct TransportConfig {
     pub fault_batch: u32,
     /// NICs that `host` and `device` stand for, 1 to 16; pages are striped over them.
     pub rnics: u32,
-    /// RDMA devices of transport `rdma`, by name (`mlx5_0`); if there is none, all whose port is active.
+    /// RDMA devices of transports `rdma` and `mlx5`, by name (`mlx5_0`); if there is none, all whose port is active.
     pub nics: Vec<String>,
     /// Bytes of the graph that each device of transport `rdma` has registered at most, from 2 MiB on: pages are registered
     /// when they are asked for, and those asked for longest ago make room. `None` registers all of it once.
     pub pin_budget: Option<u64>,
+    /// Who rings the doorbells of transport `mlx5`.
+    pub doorbell: Doorbell,
     /// How slow they are; `None` for as fast as they can.
     pub rnic_model: Option<RnicModel>,
     /// What goes wrong, for tests.
@@ -57,6 +59,7 @@ impl Default for TransportConfig {
             rnics: 2,
             nics: Vec::new(),
             pin_budget: None,
+            doorbell: Doorbell::Assisted,
             rnic_model: None,
             faults: FaultInjection::default(),
         }

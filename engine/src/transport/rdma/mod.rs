@@ -1,13 +1,15 @@
 //! RDMA devices through libibverbs: any that Linux has, SoftRoCE among them.
 //!
 //! Three small islands of unsafe code, each under a safe type: `device` opens devices, `region` registers memory, `queue`
-//! makes queue pairs, posts requests and polls completions. A value keeps those alive that it was made of: a region and a
-//! queue pair hold their NIC, so nothing is closed while something of it is open.
+//! makes queue pairs, posts requests and polls completions. `verbs_nic` and `mlx5_nic` are the NICs of two transports. A value
+//! keeps those alive that it was made of: a region and a queue pair hold their NIC, so nothing is closed while something of
+//! it is open.
 //!
 //! Crate `ibverbs` lists devices; it registers no memory that exists, and does no RDMA READs, so the rest calls the library by
 //! `ibverbs-sys`.
 
 mod device;
+mod mlx5_nic;
 mod queue;
 mod region;
 mod verbs_nic;
@@ -17,6 +19,7 @@ use std::io;
 use thiserror::Error;
 
 pub use device::{LinkLayer, PortFacts, RdmaDevice, device_names};
+pub(super) use mlx5_nic::open_mlx5;
 pub use queue::{Failure, Outcome, QueuePair, Queues, Read};
 pub use region::{Access, DevicePinner, Region};
 pub(super) use verbs_nic::{num_nics, open};
@@ -53,6 +56,22 @@ pub enum RdmaError {
         "{nic}: port {port} is {state}, not active: see the cable, the switch, and for InfiniBand the subnet manager"
     )]
     PortNotActive { nic: String, port: u8, state: &'static str },
+    #[error(
+        "transport mlx5 needs a ConnectX NIC whose port is active: {found}; see gpuvm-graph doctor, or take transport rdma (any RDMA device) or direct"
+    )]
+    NoMlx5 { found: String },
+    #[error(
+        "transport mlx5 needs the user part of the NIC's driver, {library} (Debian: package ibverbs-providers)"
+    )]
+    NoLibrary {
+        library: &'static str,
+        #[source]
+        source: libloading::Error,
+    },
+    #[error(
+        "{nic}: this GPU sees what a NIC wrote only after a flush, which kernels cannot do: take transport rdma"
+    )]
+    NeedsFlush { nic: String },
     #[error("{nic}: port {port} has no address for RoCE: give its network interface an IP address")]
     NoAddress { nic: String, port: u8 },
     #[error("{nic}: {asked} {what} are asked for, it has {most}: take fewer queue pairs, or less depth")]

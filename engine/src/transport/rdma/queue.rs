@@ -1,4 +1,4 @@
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Queues {
 unsafe impl Send for Queues {}
 
 #[derive(Debug)]
-struct CompletionQueue {
+pub(super) struct CompletionQueue {
     queue: NonNull<ffi::ibv_cq>,
     nic: Arc<Open>,
 }
@@ -42,9 +42,16 @@ unsafe impl Send for CompletionQueue {}
 // SAFETY: as above.
 unsafe impl Sync for CompletionQueue {}
 
+impl CompletionQueue {
+    /// Takes over a completion queue of an open device, which is given back with it.
+    pub fn from_raw(queue: NonNull<ffi::ibv_cq>, nic: &Arc<Open>) -> Self {
+        Self { queue, nic: Arc::clone(nic) }
+    }
+}
+
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: made by `Queues::new`, given back once, after its queue pairs (they hold this). Failure would leak.
+        // SAFETY: made for its owner, given back once, after its queue pairs (they hold this). Failure would leak.
         unsafe { ffi::ibv_destroy_cq(self.queue.as_ptr()) };
     }
 }
@@ -198,7 +205,7 @@ impl Queues {
         };
         let queue = NonNull::new(queue)
             .ok_or_else(|| nic.failed("create a completion queue")(io::Error::last_os_error()))?;
-        let completions = Arc::new(CompletionQueue { queue, nic: Arc::clone(open) });
+        let completions = Arc::new(CompletionQueue::from_raw(queue, open));
         let pairs: Result<_, _> = (0..num_pairs).map(|_| QueuePair::new(nic, &completions, depth)).collect();
         Ok(Self { pairs: pairs?, completions, scratch: vec![ffi::ibv_wc::default(); 64] })
     }
@@ -262,7 +269,11 @@ impl Queues {
 }
 
 impl QueuePair {
-    fn new(nic: &RdmaDevice, completions: &Arc<CompletionQueue>, depth: u32) -> Result<Self, RdmaError> {
+    pub(super) fn new(
+        nic: &RdmaDevice,
+        completions: &Arc<CompletionQueue>,
+        depth: u32,
+    ) -> Result<Self, RdmaError> {
         let queue = completions.queue.as_ptr();
         let mut attributes = ffi::ibv_qp_init_attr {
             qp_context: ptr::null_mut(),
@@ -277,13 +288,20 @@ impl QueuePair {
                 max_inline_data: 0,
             },
             qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
-            sq_sig_all: 1,
+            // Each request asks for its completion. If all had to have one, mlx5 would put up to 32 bytes that were read into
+            // the completion, and not where they belong: libibverbs copies them as it polls, kernels do not.
+            sq_sig_all: 0,
         };
         // SAFETY: an open protection domain, a live completion queue; what is granted is written to `attributes`.
         let pair = unsafe { ffi::ibv_create_qp(nic.open_device().domain.as_ptr(), &mut attributes) };
         let pair = NonNull::new(pair)
             .ok_or_else(|| nic.failed("create a queue pair")(io::Error::last_os_error()))?;
         Ok(Self { pair, completions: Arc::clone(completions), depth })
+    }
+
+    /// The `ibv_qp` and its `ibv_cq`.
+    pub(super) fn as_raw(&self) -> (*mut c_void, *mut c_void) {
+        (self.pair.as_ptr().cast(), self.completions.queue.as_ptr().cast())
     }
 
     /// Its number, 24 bits.

@@ -129,6 +129,90 @@ impl OnDemand {
     }
 }
 
+/// Whether a port has been inactive for good.
+#[derive(Debug)]
+pub(super) struct PortWatch {
+    next_check: Instant,
+    inactive_since: Option<Instant>,
+}
+
+impl PortWatch {
+    pub fn new() -> Self {
+        Self { next_check: Instant::now(), inactive_since: None }
+    }
+
+    /// Whether the port of `device` cannot be used any more.
+    pub fn is_gone(&mut self, device: &RdmaDevice) -> bool {
+        let now = Instant::now();
+        if now < self.next_check {
+            return false;
+        }
+        self.next_check = now + PORT_CHECK;
+        if device.is_active() {
+            self.inactive_since = None;
+            return false;
+        }
+        let since = *self.inactive_since.get_or_insert(now);
+        now - since >= PORT_GRACE
+    }
+}
+
+/// Registers an array or the frames, by the addresses of kernels on `gpu`, or of this process.
+pub(super) fn register(
+    device: &RdmaDevice,
+    gpu: Option<&CudaDevice>,
+    memory: MemoryRegion,
+) -> Result<Region, Error> {
+    let start = match gpu {
+        Some(gpu) => match gpu.host_address(memory.address)? {
+            Some(host) => host,
+            None => return register_memory_of_gpu(device, gpu, memory),
+        },
+        None => memory.address,
+    };
+    let access = match memory.kind {
+        MemoryKind::Array => Access::RemoteRead,
+        MemoryKind::Frames => Access::LocalWrite,
+    };
+    // SAFETY: whoever opened the transport keeps the memory in place as long as it; frames are written while nobody reads
+    // them (I1, I4), and the host looks at none.
+    let region = unsafe { Region::seen_at(device, start..start + memory.size_bytes, memory.address, access) };
+    Ok(region?)
+}
+
+/// Page frames in a GPU's memory: as a dma-buf where both drivers know those, else by the module `nvidia-peermem`.
+fn register_memory_of_gpu(
+    device: &RdmaDevice,
+    gpu: &CudaDevice,
+    memory: MemoryRegion,
+) -> Result<Region, Error> {
+    gpu.order_with_other_devices(memory.address)?;
+    if device.knows_dma_bufs()
+        && let Some(buffer) = gpu.dma_buf(memory.address, memory.size_bytes)?
+    {
+        // SAFETY: the frames outlive the transport and with it the region; nobody holds references to a GPU's memory.
+        let region = unsafe {
+            Region::of_dma_buf(
+                device,
+                buffer.file.as_fd(),
+                buffer.at,
+                memory.size_bytes,
+                memory.address,
+                Access::LocalWrite,
+            )
+        };
+        match region {
+            Ok(region) => return Ok(region),
+            Err(error) => tracing::warn!(%error, "no dma-buf of GPU memory, nvidia-peermem is tried"),
+        }
+    }
+    let range = memory.address..memory.address + memory.size_bytes;
+    // SAFETY: as above.
+    let region = unsafe { Region::new(device, range, Access::LocalWrite) };
+    let nic = device.name().to_owned();
+    Ok(region.map_err(|error| RdmaError::GpuMemory { nic, source: Box::new(error) })?)
+}
+
 /// An RDMA device as a NIC of the transport.
 #[derive(Debug)]
 struct VerbsNic {
@@ -149,8 +233,7 @@ struct VerbsNic {
     stopped_pairs: Vec<bool>,
     /// What ended without the device.
     refused: Vec<Finished>,
-    next_port_check: Instant,
-    inactive_since: Option<Instant>,
+    port: PortWatch,
     lost_because: Option<String>,
 }
 
@@ -185,38 +268,8 @@ impl VerbsNic {
             num_under_way: 0,
             stopped_pairs: vec![false; num_pairs as usize],
             refused: Vec::new(),
-            next_port_check: Instant::now(),
-            inactive_since: None,
+            port: PortWatch::new(),
         })
-    }
-
-    /// Page frames in a GPU's memory: as a dma-buf where both drivers know those, else by the module `nvidia-peermem`.
-    fn register_frames_of_gpu(&self, gpu: &CudaDevice, memory: MemoryRegion) -> Result<Region, Error> {
-        gpu.order_with_other_devices(memory.address)?;
-        if self.device.knows_dma_bufs()
-            && let Some(buffer) = gpu.dma_buf(memory.address, memory.size_bytes)?
-        {
-            // SAFETY: the frames outlive the transport and with it the region; nobody holds references to a GPU's memory.
-            let region = unsafe {
-                Region::of_dma_buf(
-                    &self.device,
-                    buffer.file.as_fd(),
-                    buffer.at,
-                    memory.size_bytes,
-                    memory.address,
-                    Access::LocalWrite,
-                )
-            };
-            match region {
-                Ok(region) => return Ok(region),
-                Err(error) => tracing::warn!(%error, "no dma-buf of GPU memory, nvidia-peermem is tried"),
-            }
-        }
-        let range = memory.address..memory.address + memory.size_bytes;
-        // SAFETY: as above.
-        let region = unsafe { Region::new(&self.device, range, Access::LocalWrite) };
-        let nic = self.device.name().to_owned();
-        Ok(region.map_err(|error| RdmaError::GpuMemory { nic, source: Box::new(error) })?)
     }
 
     /// From here on the device writes nothing.
@@ -295,21 +348,6 @@ impl VerbsNic {
         }
         Ok(())
     }
-
-    /// Why the port cannot be used any more, if so.
-    fn port_is_gone(&mut self) -> bool {
-        let now = Instant::now();
-        if now < self.next_port_check {
-            return false;
-        }
-        self.next_port_check = now + PORT_CHECK;
-        if self.device.is_active() {
-            self.inactive_since = None;
-            return false;
-        }
-        let since = *self.inactive_since.get_or_insert(now);
-        now - since >= PORT_GRACE
-    }
 }
 
 fn request_id(id: RequestId) -> u64 {
@@ -329,34 +367,20 @@ impl Nic for VerbsNic {
         if memory.size_bytes == 0 {
             return Ok(0); // a graph without edges has no frames, and nobody asks for a page
         }
-        let start = match &self.gpu {
-            Some(gpu) => gpu.host_address(memory.address)?,
-            None => Some(memory.address),
-        };
-        let region = match (memory.kind, start, &self.gpu) {
-            (_, None, Some(gpu)) => self.register_frames_of_gpu(gpu, memory)?,
-            (kind, start, _) => {
-                let start = start.unwrap_or(memory.address);
-                let range = start..start + memory.size_bytes;
-                if let Some(on_demand) = &mut self.on_demand
-                    && kind == MemoryKind::Array
-                {
-                    // Requests name the array's own addresses, by keys of pieces.
-                    if start != memory.address {
-                        return Err(Error::PinBudgetNeedsUnifiedAddresses);
-                    }
-                    on_demand.arrays.push((memory.address, Arc::new(on_demand.cache.adopt(Array(range)))));
-                    return Ok(0);
-                }
-                let access = match kind {
-                    MemoryKind::Array => Access::RemoteRead,
-                    MemoryKind::Frames => Access::LocalWrite,
-                };
-                // SAFETY: whoever opened the transport keeps the memory in place as long as it; frames are written while
-                // nobody reads them (I1, I4), and the host looks at none.
-                unsafe { Region::seen_at(&self.device, range, memory.address, access) }?
+        if let Some(on_demand) = &mut self.on_demand
+            && memory.kind == MemoryKind::Array
+        {
+            // Requests name the array's own addresses, by keys of pieces.
+            if let Some(gpu) = &self.gpu
+                && gpu.host_address(memory.address)? != Some(memory.address)
+            {
+                return Err(Error::PinBudgetNeedsUnifiedAddresses);
             }
-        };
+            let range = memory.address..memory.address + memory.size_bytes;
+            on_demand.arrays.push((memory.address, Arc::new(on_demand.cache.adopt(Array(range)))));
+            return Ok(0);
+        }
+        let region = register(&self.device, self.gpu.as_deref(), memory)?;
         let key = match memory.kind {
             MemoryKind::Array => region.remote_key(),
             MemoryKind::Frames => region.local_key(),
@@ -408,7 +432,7 @@ impl Nic for VerbsNic {
         if let Err(error) = polled {
             why = Some(error.to_string());
         }
-        if why.is_none() && self.num_under_way > 0 && self.port_is_gone() {
+        if why.is_none() && self.num_under_way > 0 && self.port.is_gone(&self.device) {
             why = Some("its port is not active".to_owned());
         }
         if let Some(why) = why {
