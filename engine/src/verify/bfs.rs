@@ -49,7 +49,7 @@ mod tests {
     use super::super::sssp::tests::{arrays, graph, graphs};
     use super::*;
     use crate::answer::NO_PARENT;
-    use crate::graph::Weights;
+    use crate::graph::{Order, Weights};
     use crate::reference;
 
     const NO_LIMIT: BfsLimit = BfsLimit { depth: None, target: None };
@@ -106,6 +106,24 @@ mod tests {
                 };
                 let known = |level| (level != UNREACHED).then_some(level);
                 assert_eq!((vertex as usize, expected, got), (v, known(right[v]), known(wrong)));
+            }
+        }
+    }
+
+    #[test]
+    fn order_of_the_rows_changes_no_difference() {
+        let natural = branches();
+        let ordered = natural.clone().in_order(Order::Degree).expect("fits");
+        assert_ne!(ordered.original_id(0), 0, "another order");
+        let right = reference::bfs(&natural, 0);
+        let parents = [NO_PARENT, 0, 0, 2, 1, 4, NO_PARENT];
+        for v in 0..7 {
+            for wrong in (0..5).chain([UNREACHED]) {
+                let mut levels = right.clone();
+                levels[v] = wrong;
+                let found = bfs(&ordered, 0, NO_LIMIT, &levels, Some(&parents));
+                assert_eq!(found, bfs(&natural, 0, NO_LIMIT, &levels, Some(&parents)));
+                assert_eq!(found.is_ok(), wrong == right[v]);
             }
         }
     }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{Difference, Distance, check_length};
 use crate::answer::{Distances, Level, NO_PARENT, UNREACHED};
-use crate::graph::{Csr, VertexId};
+use crate::graph::{Csr, VertexId, Weights};
 
 /// Where an SSSP was told to stop; by default nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,7 +50,11 @@ pub fn sssp(
 ) -> Result<(), Difference> {
     check_length("distances", csr, distances.len())?;
     let weights = csr.weights();
-    let weight = |e, u, v| weights.get(e, u, v);
+    // Only that rule wants to know the ids, which are in random places.
+    let weight = |e, u, v| match weights {
+        Weights::Hash => weights.get(e, csr.original_id(u), csr.original_id(v)),
+        _ => weights.get(e, u, v),
+    };
     match (distances, weights.weight_type().is_integer()) {
         (Distances::Integer(distances), true) => {
             let last = limit.distance.map_or(u64::MAX, |last| last as u64).min(u64::MAX - 1);
@@ -146,7 +151,7 @@ measure_of_distance!(f64, Real, f64::INFINITY, |sum: f64, w| sum + w, f64::total
 /// is given too little, k, and nothing certifies it; a right vertex as far as k is certified, since its shortest path
 /// holds no wrong vertex. Offers come before the uncertified of equal value, as a vertex given too much leaves right
 /// ones behind it uncertified.
-pub(super) struct Certificate<'a, T, W> {
+pub(super) struct Certificate<'a, T: Clone, W> {
     csr: &'a Csr,
     weight: W,
     source: VertexId,
@@ -155,14 +160,17 @@ pub(super) struct Certificate<'a, T, W> {
     /// The largest value to be reached.
     last: T,
     values: &'a [T],
+    /// The same by row: then an edge asks for one thing in a random place, and in degree order mostly for one of few hubs.
+    by_row: Cow<'a, [T]>,
     parents: Option<&'a [VertexId]>,
+    /// Rows.
     certified: Bitmap,
     /// Vertices with a tight edge from the parent that the answer gives them.
     has_parent: Bitmap,
 }
 
 impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'a, T, W> {
-    /// `values` has an entry for each vertex; `limit` is less than unreached.
+    /// `values` has an entry for each vertex; `limit` is less than unreached; `weight` is asked by edge and rows.
     pub(super) fn new(
         csr: &'a Csr,
         weight: W,
@@ -183,6 +191,12 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
             limit,
             last: last.copied().unwrap_or(limit),
             values,
+            by_row: match csr.permutation() {
+                None => Cow::Borrowed(values),
+                Some(permutation) => {
+                    permutation.original_ids().par_iter().map(|&v| values[v as usize]).collect()
+                }
+            },
             parents,
             certified: Bitmap::new(values.len()),
             has_parent: Bitmap::new(if parents.is_some() { values.len() } else { 0 }),
@@ -197,8 +211,9 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
             if got != T::ZERO {
                 return Err(T::wrong(self.source, T::ZERO, None, got));
             }
-            self.certified.insert(self.source);
-            frontier.push(self.source);
+            let row = self.csr.row_of(self.source);
+            self.certified.insert(row);
+            frontier.push(row);
         }
         while !frontier.is_empty() {
             let step = self.step(&frontier);
@@ -207,7 +222,7 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         }
         let uncertified = (0..self.values.len() as VertexId)
             .into_par_iter()
-            .fold(|| None, |first, v| Finding::earlier(first, self.without_offer(v)))
+            .fold(|| None, |first, row| Finding::earlier(first, self.without_offer(row)))
             .reduce(|| None, Finding::earlier);
         match Finding::earlier(first, uncertified) {
             Some(finding) => Err(self.explain(finding)),
@@ -215,26 +230,30 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         }
     }
 
-    /// Follows every edge of the frontier: certifies the vertices at the end of tight ones, finds what offers less.
+    /// Follows every edge of the frontier, which are rows: certifies those at the end of tight ones, finds what offers less.
     fn step(&self, frontier: &[VertexId]) -> Step<T> {
         /// Fewer edges than this are followed sooner than threads are woken.
         const PARALLEL_EDGES: u64 = 16 * 1024;
         /// Longer rows are followed in parts, by several threads: a hub has millions of edges.
         const LONG_ROW: u64 = 64 * 1024;
-        let num_edges = |&u: &VertexId| self.csr.out_degree(self.csr.row_of(u));
+        let num_edges = |&u: &VertexId| self.csr.out_degree(u);
         let follow_part = |mut step: Step<T>, u: VertexId, edges: Range<u64>| {
             for (v, offer) in self.offers_of(u, edges) {
                 // A column that is no vertex of a damaged graph is one that the answer left unreached.
-                let got = self.values.get(v as usize).copied().unwrap_or(T::UNREACHED);
+                let got = self.by_row.get(v as usize).copied().unwrap_or(T::UNREACHED);
                 if got == offer {
-                    if self.parents.is_some_and(|parents| parents[v as usize] == u) {
-                        self.has_parent.insert(v);
+                    if let Some(parents) = self.parents {
+                        let (parent, child) = (self.csr.original_id(u), self.csr.original_id(v));
+                        if parents[child as usize] == parent {
+                            self.has_parent.insert(child);
+                        }
                     }
                     if self.certified.insert(v) {
                         step.next.push(v);
                     }
                 } else if offer <= self.last && got.partial_cmp(&offer) != Some(Ordering::Less) {
-                    let finding = Finding { value: offer, rank: Rank::Offer, vertex: v, neighbor: u };
+                    let (vertex, neighbor) = (self.csr.original_id(v), self.csr.original_id(u));
+                    let finding = Finding { value: offer, rank: Rank::Offer, vertex, neighbor };
                     step.first = Finding::earlier(step.first.take(), Some(finding));
                 }
             }
@@ -259,32 +278,30 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         }
     }
 
-    /// These of the edges of `u`: where they lead, and what they offer there if that is within the limit.
+    /// These of the edges of row `u`: the row where each leads, and what it offers there if that is within the limit.
     fn offers_of(&self, u: VertexId, edges: Range<u64>) -> impl Iterator<Item = (VertexId, T)> + '_ {
-        let row = self.csr.row_of(u);
-        let begin = self.csr.row_offsets()[row as usize] + edges.start;
-        let value = self.values[u as usize];
-        let neighbors = &self.csr.neighbors(row)[edges.start as usize..edges.end as usize];
-        neighbors.iter().zip(begin..).filter_map(move |(&column, e)| {
-            let v = self.csr.original_id(column);
+        let begin = self.csr.row_offsets()[u as usize] + edges.start;
+        let value = self.by_row[u as usize];
+        let neighbors = &self.csr.neighbors(u)[edges.start as usize..edges.end as usize];
+        neighbors.iter().zip(begin..).filter_map(move |(&v, e)| {
             let offer = value.along((self.weight)(e, u, v));
             (offer <= self.limit).then_some((v, offer))
         })
     }
 
-    /// What is wrong with `v` that no edge tells: it is reached, but beyond the limit or by no path of that length.
-    fn without_offer(&self, v: VertexId) -> Option<Finding<T>> {
-        let value = self.values[v as usize];
+    /// What is wrong with a row that no edge tells: it is reached, but beyond the limit or by no path of that length.
+    fn without_offer(&self, row: VertexId) -> Option<Finding<T>> {
+        let value = self.by_row[row as usize];
         let rank = if value == T::UNREACHED {
             return None;
         } else if value > self.last {
             Rank::BeyondLimit
-        } else if !self.certified.contains(v) {
+        } else if !self.certified.contains(row) {
             Rank::Uncertified
         } else {
             return None;
         };
-        Some(Finding { value, rank, vertex: v, neighbor: NO_PARENT })
+        Some(Finding { value, rank, vertex: self.csr.original_id(row), neighbor: NO_PARENT })
     }
 
     fn explain(&self, Finding { value, rank, vertex, neighbor }: Finding<T>) -> Difference {
@@ -302,21 +319,22 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
     /// The least that a certified vertex offers `v` among what `admits`, and the smallest vertex that offers it: a pass
     /// over all edges, once an answer is known to be wrong.
     fn least_offer(&self, v: VertexId, admits: impl Fn(T) -> bool + Sync) -> Option<(T, VertexId)> {
+        let row = self.csr.row_of(v);
         (0..self.values.len() as VertexId)
             .into_par_iter()
             .filter(|&u| self.certified.contains(u))
             .flat_map_iter(|u| {
-                let edges = 0..self.csr.out_degree(self.csr.row_of(u));
-                self.offers_of(u, edges)
-                    .filter(|&(to, offer)| to == v && admits(offer))
-                    .map(move |to| (to.1, u))
+                let neighbor = self.csr.original_id(u);
+                self.offers_of(u, 0..self.csr.out_degree(u))
+                    .filter(|&(to, offer)| to == row && admits(offer))
+                    .map(move |(_, offer)| (offer, neighbor))
             })
             .min_by(|a, b| a.0.total_cmp(b.0).then(a.1.cmp(&b.1)))
     }
 
     /// Once the values are right: whether each parent has a tight edge, and parents lead to the source.
     fn check_parents(&self, parents: &[VertexId]) -> Result<(), Difference> {
-        let is_child = |v: VertexId| v != self.source && self.certified.contains(v);
+        let is_child = |v: VertexId| v != self.source && self.certified.contains(self.csr.row_of(v));
         let is_right = |v: VertexId| {
             if is_child(v) { self.has_parent.contains(v) } else { parents[v as usize] == NO_PARENT }
         };
