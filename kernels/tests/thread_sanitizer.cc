@@ -333,7 +333,18 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
   }
   state.step.scan = kScanChunks;
   state.step.num_vertices = 64;
-  const BfsBatchArgs batch{args, address(seen), address(frontier), address(next), address(found.of_batch), ~u64(0), 1, 254};
+  state.step.window_begin = ~u64(0);  // all searches live
+  std::vector<WaitingVertices> waiting(2, WaitingVertices{});
+  BfsBatchArgs batch{};
+  batch.search = args;
+  batch.seen = address(seen);
+  batch.frontier = address(frontier);
+  batch.next = address(next);
+  batch.waiting = address(waiting);
+  batch.levels = address(found.of_batch);
+  batch.all = ~u64(0);
+  batch.level_bytes = 1;
+  batch.last_level = 254;
   on_threads(num_threads, [&](Warp& warp) { bfs_batch(warp, batch); });
   require(error.code == 0, "no kernel failed");
   for (u64 v = 0; v < n; ++v)
