@@ -17,7 +17,7 @@ use crate::builder::{BATCH, Batch, sort_rows};
 use crate::error::LoadError;
 use crate::memory;
 use crate::partition::{lock, part, parts};
-use crate::progress::Progress;
+use crate::progress::{Progress, Until};
 use crate::source::{EdgeSource, Facts, Pass, Shape};
 use crate::weights::{Cell, ValueStats, Values};
 
@@ -214,7 +214,8 @@ impl<'a> Coordinates<'a> {
         let facts = source.facts();
         let keeps_values = plan.keeps_values;
         let read = AtomicU64::new(0);
-        let watched = Watched { progress, too_many: AtomicBool::new(false) };
+        let too_many = AtomicBool::new(false);
+        let watched = Until { progress, stopped: &too_many };
         let new_part =
             || Part { chunk: Chunk::with_room(0), chunks: Vec::new(), totals: Totals::NONE, past: (0, 0) };
         let all = parts(new_part);
@@ -232,7 +233,7 @@ impl<'a> Coordinates<'a> {
             let len = part.chunk.len();
             if len > 0 && (is_last || len >= MOST_ENTRIES) {
                 if read.fetch_add(len as u64, Relaxed) + len as u64 > most {
-                    watched.too_many.store(true, Relaxed);
+                    too_many.store(true, Relaxed);
                 }
                 // Pieces hold about as many entries each.
                 let next = Chunk::with_room(len + len / 8);
@@ -241,7 +242,7 @@ impl<'a> Coordinates<'a> {
             }
         });
         progress.end();
-        if watched.too_many.load(Relaxed) {
+        if too_many.load(Relaxed) {
             return Ok(None);
         }
         done?;
@@ -390,26 +391,5 @@ impl EdgeSource for Coordinates<'_> {
 
     fn original_ids(&self) -> Option<&[u64]> {
         self.source.original_ids()
-    }
-}
-
-/// Gives up when there are too many entries.
-struct Watched<'a> {
-    progress: &'a dyn Progress,
-    too_many: AtomicBool,
-}
-
-impl Progress for Watched<'_> {
-    fn begin(&self, phase: &'static str, total: u64) {
-        self.progress.begin(phase, total);
-    }
-    fn advance(&self, by: u64) {
-        self.progress.advance(by);
-    }
-    fn end(&self) {
-        self.progress.end();
-    }
-    fn is_cancelled(&self) -> bool {
-        self.too_many.load(Relaxed) || self.progress.is_cancelled()
     }
 }

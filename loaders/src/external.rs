@@ -23,7 +23,7 @@ use crate::builder::{Batch, Direction};
 use crate::error::LoadError;
 use crate::format::gvg::stream::{EdgePiece, StreamWriter};
 use crate::options::{LoadOptions, WeightRule};
-use crate::progress::Progress;
+use crate::progress::{Progress, Until};
 use crate::source::{EdgeSource, Pass};
 use crate::summary::LoadSummary;
 use crate::weights::{Cell, random8};
@@ -287,7 +287,7 @@ impl Job<'_> {
             (0..=threads).map(|_| Mutex::new(Sorter::new(capacity as usize))).collect();
         let source = self.assembly.source;
         let pass = Pass { keeps_values: self.assembly.plan.keeps_values, first: false };
-        let watched = Watched { progress: self.progress, failure: &failure };
+        let watched = Until { progress: self.progress, stopped: &failure.failed };
         self.progress.begin("sort runs", source.bytes());
         let read = source.pass(pass, &watched, &|batch| {
             if failure.failed.load(Relaxed) {
@@ -409,27 +409,6 @@ impl Failure {
 
     fn check(&self) -> Result<(), LoadError> {
         lock(&self.error).take().map_or(Ok(()), Err)
-    }
-}
-
-/// Progress that gives up once something failed.
-struct Watched<'a> {
-    progress: &'a dyn Progress,
-    failure: &'a Failure,
-}
-
-impl Progress for Watched<'_> {
-    fn begin(&self, phase: &'static str, total: u64) {
-        self.progress.begin(phase, total);
-    }
-    fn advance(&self, by: u64) {
-        self.progress.advance(by);
-    }
-    fn end(&self) {
-        self.progress.end();
-    }
-    fn is_cancelled(&self) -> bool {
-        self.failure.failed.load(Relaxed) || self.progress.is_cancelled()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Transport `mlx5`: ConnectX NICs whose own queues kernels use. Queue pairs and their connections are those of transport
 //! `rdma`; libmlx5 says where their queues are. Not run on hardware yet: docs/rdma.md.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -175,22 +176,9 @@ impl Mlx5Nic {
 
 /// Has a look at events of the device end at once if there is none.
 fn set_nonblocking(device: &RdmaDevice) -> Result<(), RdmaError> {
-    const F_GETFL: c_int = 3;
-    const F_SETFL: c_int = 4;
-    const O_NONBLOCK: c_int = 0o4000;
-    unsafe extern "C" {
-        fn fcntl(file: c_int, command: c_int, ...) -> c_int;
-    }
-    // SAFETY: an open device and its file; the commands take and give a number.
-    let done = unsafe {
-        let file = device.open_device().context.as_ref().async_fd;
-        let flags = fcntl(file, F_GETFL);
-        if flags < 0 { flags } else { fcntl(file, F_SETFL, flags | O_NONBLOCK) }
-    };
-    match done {
-        0.. => Ok(()),
-        _ => Err(device.failed("listen to events")(io::Error::last_os_error())),
-    }
+    // SAFETY: the file of an open device, which outlives this borrow.
+    let events = unsafe { BorrowedFd::borrow_raw(device.open_device().context.as_ref().async_fd) };
+    rustix::io::ioctl_fionbio(events, true).map_err(|error| device.failed("listen to events")(error.into()))
 }
 
 // SAFETY: libmlx5 reports the queues of live queue pairs, in memory that goes with them; libibverbs neither posts nor polls
