@@ -156,7 +156,8 @@ fn weight_range(csr: &Csr) -> Option<WeightRange> {
     match csr.weights() {
         _ if csr.num_edges() == 0 => None,
         Weights::Unit => Some(WeightRange { min: 1.0, max: 1.0 }),
-        Weights::Hash => vertices(csr)
+        Weights::Hash => csr
+            .par_rows()
             .flat_map_iter(hashed)
             .map(|w| WeightRange { min: w, max: w })
             .reduce_with(|a, b| WeightRange { min: a.min.min(b.min), max: a.max.max(b.max) }),

@@ -3,9 +3,10 @@
 //!
 //!     cargo bench --bench device -- [--graph kron,urand] [--scale 24] [--only bfs,cc,sssp,grid] [--json FILE]
 //!     cargo bench --bench device -- --graph kron --scale 27 --accesses paged --budgets 8G --variants balanced
+//!     cargo bench --bench device -- --graph FILE.gvg --accesses paged --budgets 8G --variants balanced
 //!
-//! The graphs are GAP's, with heads and in the order that suits them, as `gpuvm-graph generate` lays them out. The sources the first of GAP's own choice that have two edges or more, and the same for every
-//! row. A row is a median; `runs` says of how many. **Cold**: no page is resident at first. **Warm**: the run before,
+//! The graphs are GAP's, with heads and in the order that suits them, as `gpuvm-graph generate` lays them out, or files.
+//! The sources are the first of GAP's own choice that have two edges or more, the same for every row. A row is a median; `runs` says of how many. **Cold**: no page is resident at first. **Warm**: the run before,
 //! from another source, has left what it could. Seconds are those of the traversal by the device's clock, without copying
 //! the answer to the host; `whole` is what a caller waits for, with vertex state, launch and the answer in host memory. GTEPS are the edges of the vertices reached by the seconds. Levels are those of BFS; of the
 //! others the steps.
@@ -20,6 +21,7 @@
 mod measure;
 mod report;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -30,7 +32,7 @@ use clap::{Parser, ValueEnum};
 use gpuvm_datasets::{GapGenerator, GapKind, GapRule, GapWeights, Grid, NamedGraph};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{Access, DeviceKind, Engine, EngineConfig, Error, Variant};
-
+use gpuvm_loaders::LoadOptions;
 use serde::Serialize;
 
 use measure::{Algorithm, Measurement, Oracle, Runs};
@@ -39,10 +41,10 @@ use report::{Report, Row, Temperature};
 /// Traversals on a GPU, measured.
 #[derive(Parser)]
 struct Options {
-    /// The GAP graphs to run on
+    /// The graphs to run on: GAP's kron and urand, or a file
     #[arg(long, value_delimiter = ',', default_value = "kron,urand")]
-    graph: Vec<GapKind>,
-    /// Binary logarithm of their vertices: 24 for every change, 27 for the record
+    graph: Vec<GraphChoice>,
+    /// Binary logarithm of the vertices of GAP's graphs: 24 for every change, 27 for the record
     #[arg(long, default_value_t = 24)]
     scale: u32,
     /// Sources of a BFS or SSSP row
@@ -81,6 +83,20 @@ struct Options {
     /// What cargo adds
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+#[derive(Clone)]
+enum GraphChoice {
+    Gap(GapKind),
+    File(PathBuf),
+}
+
+impl FromStr for GraphChoice {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Gap))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -155,27 +171,19 @@ fn main() {
 
     let algorithms: Vec<Algorithm> =
         ALGORITHMS.iter().filter(|(section, _)| options.only.contains(section)).map(|&(_, a)| a).collect();
-    for &kind in options.graph.iter().filter(|_| !algorithms.is_empty()) {
-        let name = format!("{kind}-{}", options.scale);
+    for choice in options.graph.iter().filter(|_| !algorithms.is_empty()) {
+        let name = choice.name(options.scale);
         if bench.is_over() {
             bench.report.skip(name);
             continue;
         }
         let started = Instant::now();
-        let csr = GapGenerator::new(kind, options.scale)
-            .generate(GapWeights::Gap, &())
-            .unwrap_or_else(|error| fail(2, &format!("{name}: {error}")));
+        let csr = choice.lay_out(options.scale).unwrap_or_else(|error| fail(2, &format!("{name}: {error}")));
+        bench.report.graph(&name, &csr, started.elapsed());
         let sources = sources(&csr, options.sources as usize);
         if sources.is_empty() {
-            fail(2, &format!("{name}: no vertex has two edges, use a larger --scale"));
+            fail(2, &format!("{name}: no vertex has two edges, use a larger graph"));
         }
-        let order = csr.suitable_order();
-        let laid_out = csr.in_order(order).and_then(|csr| {
-            let heads = csr.suitable_heads();
-            csr.with_heads(heads)
-        });
-        let csr = laid_out.unwrap_or_else(|error| fail(2, &format!("{name}: {error}")));
-        bench.report.graph(&name, &csr, started.elapsed());
         let mut graph = Graph { name, csr, sources, oracles: Vec::new() };
         for &variant in &options.variants {
             for &algorithm in &algorithms {
@@ -194,11 +202,34 @@ fn fail(code: i32, message: &str) -> ! {
     std::process::exit(code);
 }
 
+impl GraphChoice {
+    fn name(&self, scale: u32) -> String {
+        match self {
+            Self::Gap(kind) => format!("{kind}-{scale}"),
+            Self::File(path) => path.file_stem().unwrap_or(path.as_os_str()).display().to_string(),
+        }
+    }
+
+    /// A graph of GAP's in memory, with heads and in the order that suits it, or a file as it stands.
+    fn lay_out(&self, scale: u32) -> Result<Csr, Box<dyn std::error::Error>> {
+        match self {
+            Self::Gap(kind) => {
+                let csr = GapGenerator::new(*kind, scale).generate(GapWeights::Gap, &())?;
+                let order = csr.suitable_order();
+                let csr = csr.in_order(order)?;
+                let heads = csr.suitable_heads();
+                Ok(csr.with_heads(heads)?)
+            }
+            Self::File(path) => Ok(gpuvm_loaders::load(path, &LoadOptions::default(), &())?.csr),
+        }
+    }
+}
+
 /// The first `count` sources of GAP's choice that have at least two edges, each once.
 fn sources(csr: &Csr, count: usize) -> Vec<VertexId> {
     let mut sources = Vec::new();
     for source in GapRule::SuiteSparse.sources(csr, count * 16) {
-        if csr.out_degree(source) >= 2 && !sources.contains(&source) {
+        if csr.out_degree(csr.row_of(source)) >= 2 && !sources.contains(&source) {
             sources.push(source);
         }
     }

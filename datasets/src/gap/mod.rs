@@ -140,7 +140,11 @@ impl GapRule {
             Self::SuiteSparse => engine.next_word(),
             Self::Suite15 => wide_engine.next_u64() as u32,
         });
-        words.filter_map(|word| draw.pick(word)).filter(|&u| csr.out_degree(u) > 0).take(count).collect()
+        words
+            .filter_map(|word| draw.pick(word))
+            .filter(|&u| csr.out_degree(csr.row_of(u)) > 0)
+            .take(count)
+            .collect()
     }
 }
 

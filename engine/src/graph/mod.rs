@@ -6,6 +6,7 @@ mod heads;
 mod host_array;
 mod order;
 mod reverse;
+mod row_parts;
 mod sprs;
 mod weight_bands;
 mod weights;

@@ -1,9 +1,9 @@
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
+use super::row_parts::RowParts;
 use super::{Csr, HostArray, VertexId, Weights};
 use crate::error::GraphError;
 
@@ -158,34 +158,14 @@ struct Scatter<'a, Old, New> {
 }
 
 impl<Old: Fn(usize) -> usize + Sync, New: Fn(VertexId) -> VertexId + Sync> Scatter<'_, Old, New> {
-    /// Rows that one thread fills at a time, at most, and their edges, about. In degree order the first few thousand rows
-    /// have a fifth of all edges.
-    const ROWS: usize = 4096;
-    const EDGES: u64 = 1 << 18;
-
     /// Rows of more edges than this are sorted by all threads.
     const LONG_ROW: usize = 1 << 17;
 
-    /// The rows of a part, one after the other, and their part of arrays of edges.
-    fn parts<'e, T>(&self, mut edges: &'e mut [T]) -> Vec<(Range<usize>, &'e mut [T])> {
-        let n = self.row_offsets.len() - 1;
-        let mut parts = Vec::new();
-        let mut first = 0;
-        while first < n {
-            let most = (first + Self::ROWS).min(n);
-            let full = self.row_offsets[first].saturating_add(Self::EDGES);
-            let end = first + 1 + self.row_offsets[first + 1..most].partition_point(|&offset| offset <= full);
-            let (part, rest) = edges.split_at_mut((self.row_offsets[end] - self.row_offsets[first]) as usize);
-            edges = rest;
-            parts.push((first..end, part));
-            first = end;
-        }
-        parts
-    }
-
     fn columns(&self) -> Vec<VertexId> {
         let mut columns = vec![0; self.csr.num_edges() as usize];
-        self.parts(&mut columns).into_par_iter().for_each(|(rows, mut part)| {
+        let parts = RowParts::new(self.row_offsets);
+        let columns_of_parts = parts.of_edges(self.row_offsets, &mut columns);
+        parts.par_iter().zip(columns_of_parts).for_each(|(rows, mut part)| {
             for row in rows {
                 let neighbors = self.csr.neighbors((self.old_row)(row) as VertexId);
                 let (new, rest) = std::mem::take(&mut part).split_at_mut(neighbors.len());
@@ -205,8 +185,11 @@ impl<Old: Fn(usize) -> usize + Sync, New: Fn(VertexId) -> VertexId + Sync> Scatt
     ) -> (Vec<VertexId>, Weights) {
         let mut columns = vec![0; self.csr.num_edges() as usize];
         let mut values = vec![T::default(); columns.len()];
-        let parts = self.parts(&mut columns).into_par_iter().zip(self.parts(&mut values));
-        parts.for_each(|((rows, mut columns), (_, mut values))| {
+        let parts = RowParts::new(self.row_offsets);
+        let columns_of_parts = parts.of_edges(self.row_offsets, &mut columns);
+        let values_of_parts = parts.of_edges(self.row_offsets, &mut values);
+        let parts = parts.par_iter().zip(columns_of_parts).zip(values_of_parts);
+        parts.for_each(|((rows, mut columns), mut values)| {
             let mut edges = Vec::new();
             for row in rows {
                 let old = (self.old_row)(row);

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
+use super::row_parts::RowParts;
 use super::{Csr, VertexId, Weights};
 use crate::error::GraphError;
 
@@ -24,7 +25,7 @@ impl Csr {
         }
         // Counted down, they say where the next edge of each row goes.
         let columns: Vec<AtomicU32> = self.column_indices().par_iter().map(|_| AtomicU32::new(0)).collect();
-        (0..n as VertexId).into_par_iter().for_each(|u| {
+        self.par_rows().for_each(|u| {
             for &v in self.neighbors(u) {
                 let place = row_offsets[v as usize] + counts[v as usize].fetch_sub(1, Relaxed) - 1;
                 columns[place as usize].store(u, Relaxed);
@@ -38,17 +39,10 @@ impl Csr {
 
 /// Sorts each row, on all cores.
 fn sort_rows(row_offsets: &[u64], columns: &mut [VertexId]) {
-    const ROWS: usize = 4096;
-    let n = row_offsets.len() - 1;
-    let (mut parts, mut rest) = (Vec::new(), columns);
-    for first in (0..n).step_by(ROWS) {
-        let len = row_offsets[(first + ROWS).min(n)] - row_offsets[first];
-        let (part, after) = rest.split_at_mut(len as usize);
-        parts.push((first, part));
-        rest = after;
-    }
-    parts.into_par_iter().for_each(|(first, mut part)| {
-        for row in first..(first + ROWS).min(n) {
+    let parts = RowParts::new(row_offsets);
+    let columns_of_parts = parts.of_edges(row_offsets, columns);
+    parts.par_iter().zip(columns_of_parts).for_each(|(rows, mut part)| {
+        for row in rows {
             let len = row_offsets[row + 1] - row_offsets[row];
             let (row, after) = std::mem::take(&mut part).split_at_mut(len as usize);
             row.sort_unstable();

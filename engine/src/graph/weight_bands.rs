@@ -4,6 +4,7 @@ use bytemuck::Pod;
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
+use super::row_parts::RowParts;
 use super::{BalancedCsr, Csr, HostArray, VertexId, Weights};
 use crate::error::Error;
 use crate::memory::anonymous;
@@ -71,9 +72,6 @@ impl WeightBands {
     }
 }
 
-/// Vertices whose rows are one piece of work.
-const PIECE: usize = 4096;
-
 struct Split<'a> {
     csr: &'a Csr,
     floors: &'a [f64],
@@ -102,17 +100,15 @@ impl Split<'_> {
             })
         };
 
-        // Lengths of rows summed up, each piece by itself; then over the pieces.
+        // Lengths of rows summed up, each part by itself; then over the parts.
+        let parts = RowParts::new(csr.row_offsets());
         let mut offsets = [(); MAX_BANDS].map(|()| vec![0_u64; n + 1]);
-        let [light, middle, heavy] = &mut offsets;
-        let lengths: Vec<[u64; MAX_BANDS]> = (light[1..].par_chunks_mut(PIECE))
-            .zip(middle[1..].par_chunks_mut(PIECE))
-            .zip(heavy[1..].par_chunks_mut(PIECE))
-            .enumerate()
-            .map(|(piece, ((light, middle), heavy))| {
+        let [light, middle, heavy] = offsets.each_mut().map(|offsets| parts.of_rows(&mut offsets[1..]));
+        let lengths: Vec<[u64; MAX_BANDS]> = (parts.par_iter().zip(light).zip(middle).zip(heavy))
+            .map(|(((rows, light), middle), heavy)| {
                 let mut total = [0; MAX_BANDS];
-                for i in 0..light.len() {
-                    row(piece * PIECE + i).for_each(|(_, _, band)| total[band] += 1);
+                for (i, u) in rows.enumerate() {
+                    row(u).for_each(|(_, _, band)| total[band] += 1);
                     [light[i], middle[i], heavy[i]] = total;
                 }
                 total
@@ -125,28 +121,25 @@ impl Split<'_> {
             begin.iter_mut().zip(lengths).for_each(|(begin, length)| *begin += length);
         }
         for (band, offsets) in offsets.iter_mut().enumerate() {
-            let pieces = offsets[1..].par_chunks_mut(PIECE).zip(&begins);
-            pieces.for_each(|(piece, begins)| piece.iter_mut().for_each(|end| *end += begins[band]));
+            let parts = parts.of_rows(&mut offsets[1..]).into_par_iter().zip(&begins);
+            parts.for_each(|(part, begins)| part.iter_mut().for_each(|end| *end += begins[band]));
         }
 
         let mut columns = begin.map(Room::<VertexId>::new);
         let mut weights = begin.map(|len| Room::<T>::new(if stored.is_empty() { 0 } else { len }));
-        let column_pieces = pieces_of(&mut columns, &lengths)?;
-        let weight_pieces = pieces_of(&mut weights, &lengths)?;
-        (column_pieces.into_par_iter().zip(weight_pieces)).enumerate().for_each(
-            |(piece, (columns, weights))| {
-                let mut at = [0; MAX_BANDS];
-                for u in piece * PIECE..n.min((piece + 1) * PIECE) {
-                    for (e, v, band) in row(u) {
-                        columns[band][at[band]] = v;
-                        if let Some(&w) = stored.get(e) {
-                            weights[band][at[band]] = w;
-                        }
-                        at[band] += 1;
-                    }
+        let columns_of_parts = parts_of(&mut columns, &lengths)?;
+        let weights_of_parts = parts_of(&mut weights, &lengths)?;
+        let all = parts.par_iter().zip(columns_of_parts).zip(weights_of_parts);
+        all.for_each(|((rows, columns), weights)| {
+            let mut at = [0; MAX_BANDS];
+            for (e, v, band) in rows.flat_map(row) {
+                columns[band][at[band]] = v;
+                if let Some(&w) = stored.get(e) {
+                    weights[band][at[band]] = w;
                 }
-            },
-        );
+                at[band] += 1;
+            }
+        });
         let bands = offsets.into_iter().zip(columns).zip(weights).take(self.floors.len());
         let bands = bands.map(|((offsets, columns), weights)| {
             let weights = wrap(weights.into_array()?);
@@ -191,14 +184,14 @@ impl<T: Pod + Send + Sync> Room<T> {
     }
 }
 
-/// What each piece of work fills of each room: so many elements one after the other; nothing of a room without any.
-fn pieces_of<'a, T: Pod + Send + Sync>(
+/// What each part of the rows fills of each room: so many elements one after the other; nothing of a room without any.
+fn parts_of<'a, T: Pod + Send + Sync>(
     rooms: &'a mut [Room<T>; MAX_BANDS],
     lengths: &[[u64; MAX_BANDS]],
 ) -> Result<Vec<[&'a mut [T]; MAX_BANDS]>, Error> {
     let [light, middle, heavy] = rooms;
     let mut rest = [light.elements()?, middle.elements()?, heavy.elements()?];
-    let piece = |lengths: &[u64; MAX_BANDS]| {
+    let part = |lengths: &[u64; MAX_BANDS]| {
         let mut band = 0;
         rest.each_mut().map(|rest| {
             let length = rest.len().min(lengths[band] as usize);
@@ -206,7 +199,7 @@ fn pieces_of<'a, T: Pod + Send + Sync>(
             rest.split_off_mut(..length).unwrap_or_default()
         })
     };
-    Ok(lengths.iter().map(piece).collect())
+    Ok(lengths.iter().map(part).collect())
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! reached hangs from the source by **tight** edges, those that offer exactly what the answer says. [`bfs`] and
 //! [`sssp`] are one check, with every edge of weight 1 or of its own. Labels of components have no such certificate
 //! for being different, so [`connected_components`] joins the edges itself. Ranks are those that one more pass leaves as
-//! they are ([`page_rank`]). Each check reads every edge at most once, in parallel, and holds two bits a vertex, four
-//! bytes for components, or sixteen for ranks.
+//! they are ([`page_rank`]). Each check reads every edge once, in parallel, or twice if a first look does not settle it, and
+//! holds two bits a vertex, eight bytes for components, or sixteen for ranks. Beside these, of a graph in another
+//! order, the answer by row.
 //!
 //! A wrong answer comes back as its first [`Difference`], the same one at any number of threads: the nearest to the
 //! source, of several as near the one of smallest id. Nearest first, because one wrong level makes its neighbours

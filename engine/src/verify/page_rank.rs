@@ -66,8 +66,8 @@ fn next_ranks(csr: &Csr, damping: f64, ranks: &[f64]) -> Vec<f64> {
     const UNIT: f64 = (1_u64 << 60) as f64;
     let n = csr.num_vertices();
     let sums: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(0)).collect();
-    (0..n as VertexId).into_par_iter().for_each(|u| {
-        let row = csr.neighbors(csr.row_of(u));
+    csr.par_rows().for_each(|row| {
+        let (u, row) = (csr.original_id(row), csr.neighbors(row));
         let carried = (ranks[u as usize] / row.len() as f64 * UNIT) as u64;
         for &v in row.iter().filter(|&&v| u64::from(v) < n) {
             sums[csr.original_id(v) as usize].fetch_add(carried, Relaxed);

@@ -1,13 +1,15 @@
 use std::borrow::Cow;
-use std::cmp::Ordering;
+use std::cmp::Ordering::{self, Equal, Less};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use bytemuck::Zeroable;
 use rayon::prelude::*;
 
 use super::{Difference, Distance, check_length};
 use crate::answer::{Distances, Level, NO_PARENT, UNREACHED};
 use crate::graph::{Csr, VertexId, Weights};
+use crate::memory::zeros;
 
 /// Where an SSSP was told to stop; by default nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,7 +72,7 @@ pub fn sssp(
 }
 
 /// How far a vertex is from the source: a level or a distance.
-pub(super) trait Measure: Copy + PartialOrd + Send + Sync {
+pub(super) trait Measure: Copy + PartialOrd + Send + Sync + Zeroable {
     const ZERO: Self;
     const UNREACHED: Self;
     /// What an edge of this weight offers the vertex that it leads to; at most [`UNREACHED`](Self::UNREACHED).
@@ -194,7 +196,10 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
             by_row: match csr.permutation() {
                 None => Cow::Borrowed(values),
                 Some(permutation) => {
-                    permutation.original_ids().par_iter().map(|&v| values[v as usize]).collect()
+                    let mut by_row = zeros(values.len());
+                    let rows = by_row.par_iter_mut().zip(permutation.original_ids().par_iter());
+                    rows.for_each(|(value, &v)| *value = values[v as usize]);
+                    by_row.into()
                 }
             },
             parents,
@@ -205,6 +210,44 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
 
     /// The first difference of values, else of parents.
     pub(super) fn check(&self) -> Result<(), Difference> {
+        if self.is_evident() { Ok(()) } else { self.traverse() }
+    }
+
+    /// Whether each row by itself shows the answer to be right, in a graph that has every edge in both directions: none of
+    /// its edges offers less than the answer says, and one is tight, from a vertex nearer to the source, to which such
+    /// edges lead back then.
+    ///
+    /// It reads every edge once and writes nothing, where threads that certify vertices for each other wait for cache lines.
+    /// Edges without weight, and answers that are wrong, are for [`traverse`](Self::traverse).
+    fn is_evident(&self) -> bool {
+        let row_is_evident = |row: VertexId| {
+            let value = self.by_row[row as usize];
+            let id = self.csr.original_id(row);
+            let parent = self.parents.map(|parents| parents[id as usize]);
+            let has_no_parent = parent.is_none_or(|parent| parent == NO_PARENT);
+            let is_source = id == self.source;
+            if value == T::UNREACHED && !is_source {
+                // An edge from a vertex that is reached shows in the row of that one.
+                return has_no_parent;
+            }
+            let parent = parent.map(|parent| self.csr.row_of(parent));
+            let (mut offers_less, mut is_tight) = (false, false);
+            for (&v, e) in self.csr.neighbors(row).iter().zip(self.csr.row_offsets()[row as usize]..) {
+                let weight = (self.weight)(e, row, v);
+                let there = self.by_row.get(v as usize).copied().unwrap_or(T::UNREACHED);
+                let offer = value.along(weight);
+                offers_less |= offer <= self.last && !matches!(there.partial_cmp(&offer), Some(Less | Equal));
+                is_tight |=
+                    there < value && there.along(weight) == value && parent.is_none_or(|parent| parent == v);
+            }
+            let hangs = if is_source { value == T::ZERO && has_no_parent } else { is_tight };
+            value <= self.last && hangs && !offers_less
+        };
+        self.csr.is_symmetric() && self.csr.par_rows().all(row_is_evident)
+    }
+
+    /// Certifies from the source on.
+    fn traverse(&self) -> Result<(), Difference> {
         let mut first = None;
         let mut frontier = Vec::new();
         if let Some(&got) = self.values.get(self.source as usize) {
@@ -236,6 +279,8 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         const PARALLEL_EDGES: u64 = 16 * 1024;
         /// Longer rows are followed in parts, by several threads: a hub has millions of edges.
         const LONG_ROW: u64 = 64 * 1024;
+        /// Rows of a task: hubs stand side by side.
+        const MOST_ROWS: usize = 256;
         let num_edges = |&u: &VertexId| self.csr.out_degree(u);
         let follow_part = |mut step: Step<T>, u: VertexId, edges: Range<u64>| {
             for (v, offer) in self.offers_of(u, edges) {
@@ -251,7 +296,7 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
                     if self.certified.insert(v) {
                         step.next.push(v);
                     }
-                } else if offer <= self.last && got.partial_cmp(&offer) != Some(Ordering::Less) {
+                } else if offer <= self.last && got.partial_cmp(&offer) != Some(Less) {
                     let (vertex, neighbor) = (self.csr.original_id(v), self.csr.original_id(u));
                     let finding = Finding { value: offer, rank: Rank::Offer, vertex, neighbor };
                     step.first = Finding::earlier(step.first.take(), Some(finding));
@@ -274,7 +319,11 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
         if few {
             frontier.iter().fold(Step::default(), follow)
         } else {
-            frontier.par_iter().fold(Step::default, follow).reduce(Step::default, Step::and)
+            frontier
+                .par_iter()
+                .with_max_len(MOST_ROWS)
+                .fold(Step::default, follow)
+                .reduce(Step::default, Step::and)
         }
     }
 
@@ -320,8 +369,7 @@ impl<'a, T: Measure, W: Fn(u64, VertexId, VertexId) -> f64 + Sync> Certificate<'
     /// over all edges, once an answer is known to be wrong.
     fn least_offer(&self, v: VertexId, admits: impl Fn(T) -> bool + Sync) -> Option<(T, VertexId)> {
         let row = self.csr.row_of(v);
-        (0..self.values.len() as VertexId)
-            .into_par_iter()
+        (self.csr.par_rows())
             .filter(|&u| self.certified.contains(u))
             .flat_map_iter(|u| {
                 let neighbor = self.csr.original_id(u);
@@ -460,7 +508,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::graph::Weights;
+    use crate::graph::{Order, Weights};
     use crate::reference;
 
     const NO_LIMIT: SsspLimit = SsspLimit { distance: None, target: None };
@@ -521,6 +569,22 @@ pub(super) mod tests {
             panic!("integer weights have integer distances")
         };
         distances
+    }
+
+    /// A tree of tight edges from vertex 0.
+    fn parents_of(csr: &Csr, distances: &[u64]) -> Vec<VertexId> {
+        let mut parents = vec![NO_PARENT; distances.len()];
+        let mut reached = vec![0];
+        while let Some(u) = reached.pop() {
+            for (_, v, weight) in csr.edges(u) {
+                let (from, to) = (distances[u as usize], distances[v as usize]);
+                if v != 0 && parents[v as usize] == NO_PARENT && from + weight as u64 == to {
+                    parents[v as usize] = u;
+                    reached.push(v);
+                }
+            }
+        }
+        parents
     }
 
     /// A light way round, 0 3 1 for 5, beside a heavy edge 0 to 1 for 9; weightless circle 1 2; tail 4; unreached 5.
@@ -715,6 +779,39 @@ pub(super) mod tests {
             distances[v] = wrong;
             let difference = sssp(&csr, 0, limit, &Distances::Integer(distances), None).expect_err("a wrong distance");
             prop_assert_eq!(difference.vertex(), Some(v as VertexId));
+        }
+
+        #[test]
+        fn graph_that_is_known_to_be_symmetric_gives_the_differences_of_one_that_is_not(
+            edges in prop::collection::vec((0..40u32, 0..40u32, 0..5u32), 0..100),
+            v in 0..40usize,
+            wrong in prop::sample::select(vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 1000, UNREACHED]),
+            parent in (0..41u32).prop_map(|parent| if parent == 40 { NO_PARENT } else { parent }),
+            distance in prop::option::of(0.0..12.0),
+            in_degree_order: bool,
+        ) {
+            let both = edges.iter().flat_map(|&(u, v, w)| [(u, v, w), (v, u, w)]);
+            let unknown = graph(40, both);
+            let Weights::U32(weights) = unknown.weights().clone() else { unreachable!("graph() makes u32 weights") };
+            let arrays = (unknown.row_offsets().to_vec(), unknown.column_indices().to_vec());
+            let mut known = Csr::new(arrays.0, arrays.1, Weights::U32(weights), true).expect("valid");
+            if in_degree_order {
+                known = known.in_order(Order::Degree).expect("fits");
+            }
+            let limit = SsspLimit { distance, target: None };
+            let right = within(limit, reference::sssp(&unknown, 0));
+            let parents = parents_of(&unknown, integers(&right));
+            prop_assert_eq!(sssp(&known, 0, limit, &right, Some(&parents)), Ok(()));
+            let mut wrong_parents = parents.clone();
+            wrong_parents[v] = parent;
+            let differences = |csr: &Csr| sssp(csr, 0, limit, &right, Some(&wrong_parents));
+            prop_assert_eq!(differences(&known), differences(&unknown));
+            let mut distances = integers(&right).to_vec();
+            distances[v] = wrong;
+            let distances = Distances::Integer(distances);
+            prop_assert_eq!(sssp(&known, 0, limit, &distances, None), sssp(&unknown, 0, limit, &distances, None));
+            let differences = |csr: &Csr| sssp(csr, 0, limit, &distances, Some(&parents));
+            prop_assert_eq!(differences(&known), differences(&unknown));
         }
 
         #[test]
