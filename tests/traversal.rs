@@ -344,7 +344,7 @@ fn graph_without_vertices_has_no_components() {
     }
 }
 
-/// On a path whose levels outgrow a word a level, then a byte a search.
+/// On a path: levels of more vertices than are logged, of fewer, and more of them than one answer has words for.
 #[test]
 fn levels_of_a_batch_on_a_path_are_distances_along_it() {
     let edges: Vec<(u32, u32)> = (0..299).flat_map(|u| [(u, u + 1), (u + 1, u)]).collect();

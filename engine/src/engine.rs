@@ -11,7 +11,7 @@ use gpuvm_kernels::layout::{
 };
 use rayon::prelude::*;
 
-use crate::algorithm::BATCH_COUNTS;
+use crate::algorithm::{BATCH_COUNTS, log_entries};
 use crate::bands::Bands;
 use crate::config::{Access, EngineConfig, PageSize, TransportKind, Variant};
 use crate::device::{CudaMemory, Device};
@@ -273,6 +273,8 @@ pub struct PreparedGraph {
     pub(crate) batch_frontier: DeviceArray<u64>,
     pub(crate) batch_next: DeviceArray<u64>,
     pub(crate) batch_waiting: DeviceArray<u64>,
+    /// Vertices that were found and are not in host memory yet.
+    pub(crate) batch_log: DeviceArray<u64>,
     /// The vertices that rows are of, where rows are in another order and parents are to be found.
     pub(crate) original_ids: DeviceArray<VertexId>,
     pub(crate) ranks: DeviceArray<u64>,
@@ -421,6 +423,11 @@ impl PreparedGraph {
                 &device,
                 "search counts",
                 if workload.bfs_batch { BATCH_COUNTS } else { 0 },
+            )?,
+            batch_log: DeviceArray::zeroed(
+                &device,
+                "log of vertices found",
+                if workload.bfs_batch { 2 * log_entries(csr.num_vertices()) } else { 0 },
             )?,
             original_ids: match graph.csr().permutation().filter(|_| workload.parents) {
                 Some(permutation) => {

@@ -4,7 +4,7 @@
 use gpuvm_kernels::layout::{GraphView, LoopState, SSSP_BINS, StepRecord};
 use serde::Serialize;
 
-use crate::algorithm::BATCH_COUNTS;
+use crate::algorithm::{BATCH_COUNTS, log_entries};
 use crate::config::{Access, Directions, EngineConfig, PageSize, Policy, Variant};
 use crate::device::Device;
 use crate::error::{Error, GraphError};
@@ -232,6 +232,7 @@ impl MemoryPlan {
         if workload.bfs_batch {
             add("search masks", 3 * 8 * n);
             add("search counts", 8 * BATCH_COUNTS);
+            add("log of vertices found", 16 * log_entries(n));
         }
         if workload.sssp {
             add("distances", n * 8);

@@ -1,7 +1,8 @@
 // Breadth-first searches from up to 64 sources at once, a bit of a word each (Then, Kaufmann, Chirigati, Hoang-Vu, Pham,
 // Kemper, Neumann, Vo: "The More the Merrier: Efficient Multi-Source Graph Traversal", VLDB 2015): what many searches want
 // of an edge is read once. A level takes two steps or three: edges are looked at, in either direction as in bfs.cuh, and set
-// bits of `next`; then, over the vertices found or over all, these become the frontier, and levels are written down.
+// bits of `next`; then, over the vertices found or over all, these become the frontier. Few are written to a log; after
+// levels of many the run ends, and goes on once the host has copied the frontier.
 // Searches that have no frontier any more look for nothing. What the heads leave may be found both ways: the frontier of
 // searches that they settled little for is pushed, and the rest of the rows looked at for the others.
 #pragma once
@@ -18,6 +19,10 @@ constexpr u32 kSumOfPushedEdges = 1;
 // Of a step: the searches that have a frontier; those whose frontier is pushed once the heads are read, where others pull.
 GPUVM_DEVICE u64 living_searches(const Step& step) { return step.window_begin; }
 GPUVM_DEVICE u64 pushing_searches(const Step& step) { return step.window_end; }
+
+// Entries that the log has; and, of a step with which a run ends, whether the host finds its level in the frontier.
+GPUVM_DEVICE u64 entries_in_log(const Step& step) { return step.window_edges; }
+constexpr u64 kLevelInFrontier = 1;
 
 // What the steps over edges of a level do after the first: `threshold` of a step.
 constexpr u64 kRestOfLevel = 1;
@@ -257,33 +262,16 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   if (warp.leads()) warp.stats.edges += looked;
 }
 
-// What the lanes' searches have found at their vertices, written down: a word a vertex of the level, or search by search, so
-// that neighbours are written together.
-GPUVM_DEVICE void write_levels(const Warp& warp, const BfsBatchArgs& args, u64 v, u64 found, u32 level) {
-  if (args.level_bytes == 0) {
-    if (found != 0) pointer<u64>(args.levels)[(level - 1) * args.search.traversal.graph.num_vertices + v] = found;
-    return;
-  }
-  u64 any = found;
-  for (u32 distance = kLanes / 2; distance != 0; distance /= 2) any |= warp.read_lane(any, warp.lane ^ distance);
-  for (; any != 0; any &= any - 1) {
-    const u32 s = lowest_bit(any);
-    if ((found >> s & 1) == 0) continue;
-    const u64 at = s * args.search.traversal.graph.num_vertices + v;
-    if (args.level_bytes == 1)
-      pointer<u8>(args.levels)[at] = u8(level);
-    else
-      pointer<u32>(args.levels)[at] = level;
-  }
-}
-
-// Makes what was found the frontier: over the queue of vertices found, or, if there is none, over all. The counters'
-// `maximum` gathers the searches that found something.
+// Makes what was found the frontier: over the queue of vertices found, which are written to the log, or, if there is none,
+// over all, after which the frontier has no other bits than those of this level. The counters' `maximum` gathers the
+// searches that found something.
 GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepView& view) {
   u64* seen = pointer<u64>(args.seen);
   u64* frontier = pointer<u64>(args.frontier);
   u64* next = pointer<u64>(args.next);
   u64 settled = 0, living = 0;
+  const u32 level = u32(view.step.level) + 1;
+  u64* log = pointer<u64>(args.log) + 2 * entries_in_log(view.step);
   auto enter = [&](u32 v, bool exists) {
     const u64 found = exists ? load_relaxed(&next[v]) : 0;
     if (exists && frontier[v] != found) frontier[v] = found;
@@ -294,9 +282,9 @@ GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepVi
       settled += known == args.all;
       living |= found;
     }
-    write_levels(warp, args, v, found, u32(view.step.level) + 1);
     push(warp, found != 0, v);
     make_room(warp, view);
+    return found;
   };
   if (view.step.num_vertices != 0) {
     const u32* queue = pointer<const u32>(view.current.vertices);
@@ -305,7 +293,12 @@ GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepVi
     while (work.take(warp, view, first, last))
       for (; first < last; first += kLanes) {
         const u64 item = first + warp.lane;
-        enter(item < last ? queue[item] : 0, item < last);
+        const u32 v = item < last ? queue[item] : 0;
+        const u64 found = enter(v, item < last);
+        if (item < last) {
+          log[2 * item] = found;
+          log[2 * item + 1] = u64(level) << 32 | v;
+        }
       }
   } else {
     for_each_vertex(warp, view, enter);
@@ -347,13 +340,15 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     next.level = done.level + 1;
     next.threshold_before = done.threshold_before + load_relaxed(&counters->sums[kSumOfSettled].value);
     next.window_begin = load_relaxed(&counters->maximum.value);
-    if (next.frontier_edges == 0 || next.level >= search.depth_limit || next.level >= args.last_level ||
-        next.threshold_before >= search.num_reachable)
+    next.phase = done.num_vertices == 0 ? kLevelInFrontier : 0;
+    next.window_edges = entries_in_log(done) + done.num_vertices;
+    if (next.frontier_edges == 0 || next.level >= search.depth_limit || next.threshold_before >= search.num_reachable)
       return false;
     if (search.incoming.num_head_vertices != 0 &&
         (search.always_pulls || cost_of_heads(search, next) < cost_of_push(search, next)))
       next.scan = kScanHeads;
-    return true;
+    // The host takes what there is, and has the run go on with this step.
+    return next.phase != kLevelInFrontier && entries_in_log(next) <= args.log_entries / 2;
   }
   if (done.scan == kScanHeads) {
     next.heads_resident = search.heads_stay;
@@ -395,6 +390,7 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
   next.scan = kScanVertices;
   next.threshold = 0;
   next.window_end = 0;
+  if (next.num_vertices > args.log_entries / 2) next.num_vertices = 0;
   return true;
 }
 

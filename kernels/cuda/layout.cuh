@@ -360,10 +360,9 @@ struct BfsBatchArgs {
   u64 frontier;
   u64 next;
   u64 waiting;
-  u64 levels;
+  u64 log;
+  u64 log_entries;
   u64 all;
-  u64 level_bytes;
-  u64 last_level;
 };
 
 struct SsspArgs {

@@ -651,15 +651,13 @@ shared_struct! {
         /// Address of two times 65 `u64`, 0 at first: of a sample of vertices, how many each search waits for once the
         /// heads are read, and how many there are.
         waiting: u64,
-        /// Address of `level_bytes` a search and vertex, search after search, in host memory: levels. If these are 0, of a
-        /// `u64` a level from 1 on and vertex, level after level, 0 at first: the searches that have it there.
-        levels: u64,
+        /// Address of two `u64` an entry: searches that have found a vertex, and its level times 2^32 and the vertex.
+        log: u64,
+        /// Entries of the log. A level of more vertices than half as many is not written there, and the run ends after it, so
+        /// that the host can read it from `frontier`; and after one that leaves less room than that.
+        log_entries: u64,
         /// A bit for each search.
         all: u64,
-        /// 0, 1 or 4.
-        level_bytes: u64,
-        /// The largest level for which there is room: searches that go on stop there.
-        last_level: u64,
     }
 
     /// Single-source shortest paths.

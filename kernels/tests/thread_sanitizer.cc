@@ -320,12 +320,12 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
 
   // 64 searches at once, from vertex 7 and those after it.
   std::vector<u64> seen(n, 0), frontier(n, 0), next(n, 0);
-  found.of_batch.assign(64 * n, 0xFF);
+  found.of_batch.assign(n, 0xFF);
+  found.of_batch[7] = 0;
   state = LoopState{};
   for (u64 s = 0; s < 64; ++s) {
     const u64 v = 7 + s, begin = graph.row_offsets[v], end = graph.row_offsets[v + 1];
     seen[v] = frontier[v] = u64(1) << s;
-    found.of_batch[s * n + v] = 0;
     queues[0][0][s] = u32(v);
     for (u64 segment = (begin >> Graph::kSegmentShift) + 1; begin != end && segment <= (end - 1) >> Graph::kSegmentShift; ++segment)
       queues[0][1][state.step.num_continuations++] = u32(segment);
@@ -341,11 +341,27 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
   batch.frontier = address(frontier);
   batch.next = address(next);
   batch.waiting = address(waiting);
-  batch.levels = address(found.of_batch);
+  std::vector<u64> log(2 * 64);
+  batch.log = address(log);
+  batch.log_entries = log.size() / 2;
   batch.all = ~u64(0);
-  batch.level_bytes = 1;
-  batch.last_level = 254;
-  on_threads(num_threads, [&](Warp& warp) { bfs_batch(warp, batch); });
+  for (bool goes_on = true; goes_on;) {
+    on_threads(num_threads, [&](Warp& warp) { bfs_batch(warp, batch); });
+    // What the host does between runs, for the first search.
+    Step& step = state.step;
+    const u64 num_entries = entries_in_log(step);
+    for (u64 i = 0; i < num_entries; ++i)
+      if (log[2 * i] & 1) found.of_batch[u32(log[2 * i + 1])] = u8(log[2 * i + 1] >> 32);
+    const bool is_dense = step.phase == kLevelInFrontier;
+    for (u64 v = 0; is_dense && v < n; ++v)
+      if (frontier[v] & 1) found.of_batch[v] = u8(step.level);
+    const bool is_whole = step.frontier_edges == 0 || step.level >= args.depth_limit || step.threshold_before >= args.num_reachable;
+    goes_on = error.code == 0 && !is_whole && (is_dense || num_entries > batch.log_entries / 2);
+    const Step next = step;
+    state = LoopState{};
+    state.step = next;
+    state.step.by_one_block = state.step.finished = state.step.phase = state.step.window_edges = 0;
+  }
   require(error.code == 0, "no kernel failed");
   for (u64 v = 0; v < n; ++v)
     require(found.of_batch[v] == u8(found.levels[v]), "a search among others finds the levels that it finds alone");

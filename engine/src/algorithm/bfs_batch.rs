@@ -1,7 +1,6 @@
 use std::time::Instant;
 
 use gpuvm_kernels::layout::{BfsArgs, BfsBatchArgs, GraphView, Step};
-use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use crate::answer::{Level, UNREACHED};
@@ -9,15 +8,21 @@ use crate::config::Directions;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
-use crate::graph::{Permutation, VertexId};
-use crate::memory::{HostWritten, by_vertex};
+use crate::graph::{Permutation, VertexId, num_head_vertices};
+use crate::memory::{Place, by_vertex, zeros};
+use crate::plan::MAX_RECORDS;
 use crate::stats::RunStats;
 
 /// Searches of a batch: the bits of a word.
 pub(crate) const BATCH: usize = 64;
 
-/// Levels from 1 on that a batch writes as words: as much memory as a byte a search and vertex.
-const WORD_LEVELS: u64 = 8;
+/// Entries of the log of vertices found, for a graph of `n`: a byte a vertex, as an entry has 16.
+pub(crate) fn log_entries(n: u64) -> u64 {
+    (n / 16).max(64)
+}
+
+/// `phase` of a step with which a run ends: the level is in the frontier.
+const LEVEL_IN_FRONTIER: u64 = 1;
 
 /// Words of the counts that a level keeps of a batch's searches, those of two levels in turn.
 pub(crate) const BATCH_COUNTS: u64 = 2 * (BATCH as u64 + 1);
@@ -35,7 +40,6 @@ pub struct BfsBatchResult {
     pub runs: Vec<RunStats>,
     levels: Vec<Levels>,
     permutation: Option<Permutation>,
-    num_vertices: usize,
 }
 
 impl BfsBatchResult {
@@ -48,80 +52,139 @@ impl BfsBatchResult {
     /// If there are not so many sources.
     pub fn levels(&self, i: usize) -> Vec<Level> {
         assert!(i < self.sources.len(), "source {i} of {}", self.sources.len());
-        let search = i % BATCH;
-        let range = search * self.num_vertices..(search + 1) * self.num_vertices;
-        let permutation = self.permutation.as_ref();
-        match &self.levels[i / BATCH] {
-            Levels::Words { words, sources } => {
-                let mut levels = vec![UNREACHED; self.num_vertices];
-                levels_of_bit(bytemuck::cast_slice(words), search, &mut levels, |level| level as Level);
-                levels[sources[search] as usize] = 0;
-                by_vertex(&levels, permutation, |level| level)
-            }
-            Levels::Bytes(bytes) => by_vertex(&bytes[range], permutation, wide_level),
-            Levels::Wide(bytes) => {
-                by_vertex(&bytemuck::cast_slice::<u8, Level>(bytes)[range], permutation, |level| level)
-            }
-        }
+        self.levels[i / BATCH].of_search(i % BATCH, self.permutation.as_ref())
     }
 }
 
 /// Levels of a run, by row.
 #[derive(Debug)]
-enum Levels {
-    /// A word a level from 1 on and row, level after level: the searches that have it there. With the rows of the sources.
-    Words { words: MmapMut, sources: Vec<VertexId> },
-    /// A byte a search and row, search after search: no search reaches 255.
-    Bytes(MmapMut),
-    /// The same with four bytes.
-    Wide(MmapMut),
+struct Levels {
+    num_rows: usize,
+    /// Rows of the sources.
+    sources: Vec<VertexId>,
+    /// For each source, rows reached, and the last level.
+    reached: Vec<u64>,
+    last: Vec<Level>,
+    found: Found,
+}
+
+/// Who has found which rows at which level from 1 on.
+#[derive(Debug)]
+enum Found {
+    /// Of levels with many rows a word a row, for the rows from 0 on that may be reached; of the others an entry each.
+    Words { dense: Vec<(Level, Vec<u64>)>, sparse: Vec<Entry> },
+    /// A level a search and row, search after search: once the others would be as long.
+    Wide(Vec<Level>),
+}
+
+/// What the log has of a vertex: the searches that have found it, its level and its row.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    searches: u64,
+    level: Level,
+    row: VertexId,
 }
 
 impl Levels {
-    /// Vertices that each search reached, and the largest level of each.
-    fn reached_and_last(&self, num_searches: usize, num_vertices: usize) -> Vec<(u64, Level)> {
-        let count = |levels: &mut dyn Iterator<Item = Level>| {
-            let reached = levels.filter(|&level| level != UNREACHED);
-            reached.fold((0, 0), |(count, last): (u64, Level), level| (count + 1, last.max(level)))
-        };
-        let join = |a: (u64, Level), b: (u64, Level)| (a.0 + b.0, a.1.max(b.1));
-        match self {
-            Self::Words { words, .. } => {
-                let mut found = vec![(1, 0); num_searches];
-                for (level, words) in bytemuck::cast_slice(words).chunks_exact(num_vertices).enumerate() {
-                    let counts = counts_of_bits(words);
-                    for (found, &count) in found.iter_mut().zip(&counts).filter(|&(_, &count)| count > 0) {
-                        *found = (found.0 + count, level as Level + 1);
-                    }
-                }
-                found
-            }
-            Self::Bytes(bytes) => (bytes[..num_searches * num_vertices].par_chunks(num_vertices))
-                .map(|row| {
-                    let blocks = row.par_chunks(1 << 16);
-                    blocks
-                        .map(|block| count(&mut block.iter().map(|&b| wide_level(b))))
-                        .reduce(|| (0, 0), join)
-                })
-                .collect(),
-            Self::Wide(bytes) => (bytemuck::cast_slice::<u8, Level>(bytes).par_chunks(num_vertices))
-                .take(num_searches)
-                .map(|row| {
-                    row.par_chunks(1 << 16)
-                        .map(|block| count(&mut block.iter().copied()))
-                        .reduce(|| (0, 0), join)
-                })
-                .collect(),
+    fn new(num_rows: usize, sources: Vec<VertexId>) -> Self {
+        let found = Found::Words { dense: Vec::new(), sparse: Vec::new() };
+        Self { num_rows, reached: vec![1; sources.len()], last: vec![0; sources.len()], sources, found }
+    }
+
+    /// Bit s of a word: whether search s has found the row at `level`.
+    fn add_dense(&mut self, level: Level, words: Vec<u64>) {
+        self.count(&counts_of_bits(&words), level);
+        match &mut self.found {
+            Found::Words { dense, .. } => dense.push((level, words)),
+            Found::Wide(wide) => write_words(wide, self.num_rows, level, &words),
         }
+        self.widen_if_long();
+    }
+
+    /// As the log has them, by rising level.
+    fn add_sparse(&mut self, log: &[u64]) {
+        let entries = log.as_chunks::<2>().0.iter().map(|&[searches, place]| Entry {
+            searches,
+            level: (place >> 32) as Level,
+            row: place as VertexId,
+        });
+        let entries: Vec<Entry> = entries.collect();
+        for entries in entries.chunk_by(|a, b| a.level == b.level) {
+            let words: Vec<u64> = entries.iter().map(|entry| entry.searches).collect();
+            self.count(&counts_of_bits(&words), entries[0].level);
+        }
+        match &mut self.found {
+            Found::Words { sparse, .. } => sparse.extend(entries),
+            Found::Wide(wide) => write_entries(wide, self.num_rows, &entries),
+        }
+        self.widen_if_long();
+    }
+
+    fn count(&mut self, found: &[u64; BATCH], level: Level) {
+        for (search, &count) in found.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            self.reached[search] += count;
+            self.last[search] = level;
+        }
+    }
+
+    fn widen_if_long(&mut self) {
+        let Found::Words { dense, sparse } = &self.found else { return };
+        let bytes =
+            dense.iter().map(|(_, words)| size_of_val(&words[..])).sum::<usize>() + size_of_val(&sparse[..]);
+        let wide_len = self.sources.len() * self.num_rows;
+        if bytes <= wide_len * size_of::<Level>() {
+            return;
+        }
+        let mut wide = zeros(wide_len);
+        wide.par_iter_mut().for_each(|level| *level = UNREACHED);
+        for (search, &row) in self.sources.iter().enumerate() {
+            wide[search * self.num_rows + row as usize] = 0;
+        }
+        dense.iter().for_each(|(level, words)| write_words(&mut wide, self.num_rows, *level, words));
+        write_entries(&mut wide, self.num_rows, sparse);
+        self.found = Found::Wide(wide);
+    }
+
+    /// Level of every vertex.
+    fn of_search(&self, search: usize, permutation: Option<&Permutation>) -> Vec<Level> {
+        let is_of_search = |searches: u64| searches >> search & 1 == 1;
+        let (dense, sparse) = match &self.found {
+            Found::Words { dense, sparse } => (dense, sparse),
+            Found::Wide(wide) => {
+                let range = search * self.num_rows..(search + 1) * self.num_rows;
+                return by_vertex(&wide[range], permutation, |level| level);
+            }
+        };
+        let mut levels: Vec<Level> = zeros(self.num_rows);
+        levels.par_iter_mut().enumerate().for_each(|(row, to)| {
+            let found =
+                dense.iter().find(|(_, words)| words.get(row).is_some_and(|&word| is_of_search(word)));
+            *to = found.map_or(UNREACHED, |&(level, _)| level);
+        });
+        levels[self.sources[search] as usize] = 0;
+        let places = Level::shared(&mut levels);
+        let of_search = sparse.par_iter().filter(|entry| is_of_search(entry.searches));
+        of_search.for_each(|entry| entry.level.set(&places[entry.row as usize]));
+        by_vertex(&levels, permutation, |level| level)
     }
 }
 
-/// Writes the level of every row that has bit `bit` in one of the `words`, of which there are as many a level, from 1 on.
-fn levels_of_bit<L: Send>(words: &[u64], bit: usize, levels: &mut [L], level: impl Fn(usize) -> L + Sync) {
-    let n = levels.len();
-    levels.par_iter_mut().enumerate().for_each(|(row, to)| {
-        if let Some(found) = words[row..].iter().step_by(n).position(|word| word >> bit & 1 == 1) {
-            *to = level(found + 1);
+/// Writes the level of each row, from number 0 on, in the part of each search that its word has.
+fn write_words(wide: &mut [Level], num_rows: usize, level: Level, words: &[u64]) {
+    wide.par_chunks_mut(num_rows).enumerate().for_each(|(search, levels)| {
+        let found = levels.iter_mut().zip(words).filter(|(_, word)| *word >> search & 1 == 1);
+        found.for_each(|(to, _)| *to = level);
+    });
+}
+
+/// The same of entries.
+fn write_entries(wide: &mut [Level], num_rows: usize, entries: &[Entry]) {
+    let places = Level::shared(wide);
+    entries.par_iter().for_each(|&Entry { mut searches, level, row }| {
+        while searches != 0 {
+            let search = searches.trailing_zeros() as usize;
+            level.set(&places[search * num_rows + row as usize]);
+            searches &= searches - 1;
         }
     });
 }
@@ -159,17 +222,12 @@ fn counts_of_bits(words: &[u64]) -> [u64; BATCH] {
     words.par_chunks(1 << 16).map(of_block).reduce(|| [0; BATCH], |a, b| std::array::from_fn(|i| a[i] + b[i]))
 }
 
-/// A level from a byte, whose largest value means the same as the largest level.
-fn wide_level(byte: u8) -> Level {
-    if byte == u8::MAX { UNREACHED } else { byte.into() }
-}
-
 impl PreparedGraph {
     /// Levels from every source, the same that [`bfs`](Self::bfs) gives for each, up to `depth_limit`: 64 searches at a
     /// time look at an edge once for all that want it, in either direction, as `bfs` does. A source may be given twice.
     ///
-    /// Levels are in host memory. Of half as many sources as a run has, or more, 64 bytes a vertex, as long as no level is
-    /// more than 8; else a byte a source and vertex, or four once a level is 255 or more.
+    /// Levels are in host memory: 8 bytes a vertex for each level that many vertices have, and 16 a vertex in others, for
+    /// each level that searches find it at; no more than 4 bytes a source and vertex.
     ///
     /// # Errors
     /// [`Error::SourceOutOfRange`]; [`Error::NotPrepared`] if the workload was another; [`Error::OutOfMemory`];
@@ -190,15 +248,12 @@ impl PreparedGraph {
             runs: Vec::new(),
             levels: Vec::new(),
             permutation: self.csr().permutation().cloned(),
-            num_vertices: self.csr().num_vertices() as usize,
         };
         for sources in sources.chunks(BATCH) {
             let started = Instant::now();
             let (levels, mut stats) = self.run_batch(sources, depth_limit.unwrap_or(Level::MAX))?;
-            for (reached, max_level) in levels.reached_and_last(sources.len(), found.num_vertices) {
-                found.reached.push(reached);
-                found.max_levels.push(max_level);
-            }
+            found.reached.extend(&levels.reached);
+            found.max_levels.extend(&levels.last);
             stats.seconds = started.elapsed().as_secs_f64();
             found.runs.push(stats);
             found.levels.push(levels);
@@ -222,13 +277,10 @@ impl PreparedGraph {
         let size: FrontierSize = self.frontiers[0].start(csr, self.graph.chunk_edges(), &rows)?;
         let all = u64::MAX >> (BATCH - sources.len());
 
-        let source_rows: Vec<VertexId> = sources.iter().map(|&source| csr.row_of(source)).collect();
-        // Most vertices are found at two or three levels: three words instead of 64 bytes, which cross the link.
-        let mut level_bytes = usize::from(sources.len() < BATCH / 2);
-        let mut levels = match level_bytes {
-            0 => HostWritten::new(&self.device, "levels", 8 * n * WORD_LEVELS)?,
-            _ => self.unreached_bytes(&source_rows)?,
-        };
+        // Rows that may be reached: in degree order those without edges are the last.
+        let num_rows = if csr.is_symmetric() { num_head_vertices(csr.row_offsets()) } else { n } as usize;
+        let source_rows = sources.iter().map(|&source| csr.row_of(source)).collect();
+        let mut levels = Levels::new(n as usize, source_rows);
         self.batch_seen.fill(0)?;
         self.batch_frontier.fill(0)?;
         self.batch_next.fill(0)?;
@@ -255,64 +307,37 @@ impl PreparedGraph {
                 window_begin: all,
                 ..self.first_step(&traversal, size, edges)
             };
+            let args = BfsBatchArgs {
+                search,
+                seen: self.batch_seen.address(),
+                frontier: self.batch_frontier.address(),
+                next: self.batch_next.address(),
+                waiting: self.batch_waiting.address(),
+                log: self.batch_log.address(),
+                log_entries: log_entries(n),
+                all,
+            };
             loop {
-                let args = BfsBatchArgs {
-                    search,
-                    seen: self.batch_seen.address(),
-                    frontier: self.batch_frontier.address(),
-                    next: self.batch_next.address(),
-                    waiting: self.batch_waiting.address(),
-                    levels: levels.address(),
-                    all,
-                    level_bytes: level_bytes as u64,
-                    last_level: match level_bytes {
-                        0 => WORD_LEVELS,
-                        1 => u64::from(u8::MAX) - 1,
-                        _ => Level::MAX.into(),
-                    },
-                };
                 let (end, mut steps) = self.run(&args, &traversal, first)?;
-                stats.steps.extend(steps.drain((first.number as usize).min(steps.len())..));
-                if end.level < args.last_level || end.frontier_edges == 0 || end.level >= depth_limit.into() {
+                // Beyond the records there are, the last one has the sum of the run.
+                stats
+                    .steps
+                    .extend(steps.drain((first.number as usize).min(MAX_RECORDS - 1).min(steps.len())..));
+                levels.add_sparse(&self.batch_log.read(0, 2 * end.window_edges as usize)?);
+                let is_dense = end.phase == LEVEL_IN_FRONTIER;
+                if is_dense && end.window_begin != 0 {
+                    let words = self.staging.first_rows(&self.batch_frontier, num_rows)?;
+                    levels.add_dense(end.level as Level, words);
+                }
+                let is_whole = end.frontier_edges == 0
+                    || end.level >= depth_limit.into()
+                    || end.threshold_before >= search.num_reachable;
+                if is_whole || !(is_dense || end.window_edges > args.log_entries / 2) {
                     break;
                 }
-                // There is no room for the next level: the same levels with more, and on from there.
-                (levels, level_bytes) = if level_bytes == 0 {
-                    let mut bytes = self.unreached_bytes(&source_rows)?;
-                    let words: &[u64] = bytemuck::cast_slice(levels.bytes_mut());
-                    bytes.bytes_mut().par_chunks_mut(n as usize).enumerate().for_each(|(search, row)| {
-                        levels_of_bit(words, search, row, |level| level as u8);
-                        row[source_rows[search] as usize] = 0;
-                    });
-                    (bytes, 1)
-                } else {
-                    let mut wide = HostWritten::new(&self.device, "levels", 4 * n * sources.len() as u64)?;
-                    let words: &mut [Level] = bytemuck::cast_slice_mut(wide.bytes_mut());
-                    words.par_iter_mut().zip(levels.bytes_mut().par_iter()).for_each(|(word, &byte)| {
-                        *word = wide_level(byte);
-                    });
-                    (wide, 4)
-                };
-                first = Step { by_one_block: 0, finished: 0, ..end };
+                first = Step { by_one_block: 0, finished: 0, phase: 0, window_edges: 0, ..end };
             }
         }
-        let levels = levels.into_bytes();
-        let levels = match level_bytes {
-            0 => Levels::Words { words: levels, sources: source_rows },
-            1 => Levels::Bytes(levels),
-            _ => Levels::Wide(levels),
-        };
         Ok((levels, stats))
-    }
-
-    /// Levels of searches that have reached their sources only, a byte each.
-    fn unreached_bytes(&self, source_rows: &[VertexId]) -> Result<HostWritten, Error> {
-        let n = self.csr().num_vertices();
-        let mut levels = HostWritten::new(&self.device, "levels", n * source_rows.len() as u64)?;
-        levels.bytes_mut().par_chunks_mut(1 << 20).for_each(|block| block.fill(u8::MAX));
-        for (search, &row) in source_rows.iter().enumerate() {
-            levels.bytes_mut()[search * n as usize + row as usize] = 0;
-        }
-        Ok(levels)
     }
 }

@@ -8,8 +8,8 @@ mod page_rank;
 mod sssp;
 
 pub use bfs::{BfsOptions, BfsResult};
-pub(crate) use bfs_batch::BATCH_COUNTS;
 pub use bfs_batch::BfsBatchResult;
+pub(crate) use bfs_batch::{BATCH_COUNTS, log_entries};
 pub use connected_components::ComponentsResult;
 pub use page_rank::{PageRankOptions, PageRankResult};
 pub use sssp::{SsspOptions, SsspResult};

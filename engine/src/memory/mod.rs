@@ -2,7 +2,6 @@
 
 mod device;
 mod error_slot;
-mod host_written;
 #[expect(unsafe_code, reason = "advises large pages, shares places among threads")]
 mod large_vec;
 mod pinned;
@@ -14,7 +13,6 @@ pub use device::DeviceArray;
 pub(crate) use device::anonymous;
 pub use error_slot::CancelHandle;
 pub(crate) use error_slot::ErrorSlot;
-pub(crate) use host_written::HostWritten;
 pub(crate) use large_vec::{Place, zeros};
 pub(crate) use pinned::PinnedArray;
 pub use registration_cache::{

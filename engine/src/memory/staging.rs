@@ -69,6 +69,19 @@ impl Staging {
         }
     }
 
+    /// The entries of the first `len` rows of `array`.
+    pub fn first_rows<T: Entry>(&mut self, array: &DeviceArray<T>, len: usize) -> Result<Vec<T>, Error> {
+        assert!(len <= array.len(), "rows of the array");
+        match self.pieces(array) {
+            Pieces::Whole(by_row) => {
+                let mut rows = zeros(len);
+                copy_in_blocks(&mut rows, &by_row[..len]);
+                Ok(rows)
+            }
+            Pieces::Copied(mut copies, piece_len) => gathered(&mut copies, len, piece_len),
+        }
+    }
+
     fn pieces<'s, 'a: 's, T: Entry>(&'s mut self, array: &'a DeviceArray<T>) -> Pieces<'s, 'a, T> {
         if let Some(whole) = array.on_host() {
             return Pieces::Whole(whole);
@@ -204,11 +217,14 @@ fn scatter<T: Copy + Sync, U: Place>(
 fn gathered<T: Entry>(copies: &mut impl Copies, len: usize, piece_len: usize) -> Result<Vec<T>, Error> {
     let mut entries = zeros(len);
     for_each_piece(copies, len, piece_len, |first, piece: &[T]| {
-        let target = &mut entries[first..first + piece.len()];
-        let blocks = target.par_chunks_mut(BLOCK).zip(piece.par_chunks(BLOCK));
-        blocks.for_each(|(to, from)| to.copy_from_slice(from));
+        copy_in_blocks(&mut entries[first..first + piece.len()], piece);
     })?;
     Ok(entries)
+}
+
+fn copy_in_blocks<T: Entry>(to: &mut [T], from: &[T]) {
+    let blocks = to.par_chunks_mut(BLOCK).zip(from.par_chunks(BLOCK));
+    blocks.for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(test)]
