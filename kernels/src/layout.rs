@@ -498,7 +498,8 @@ shared_struct! {
         threshold: u64,
         /// SSSP: the threshold of the bucket before. PageRank: by how much the ranks changed last, added up.
         threshold_before: u64,
-        /// SSSP by weight bands: what the step does, a `PHASE_` constant.
+        /// SSSP by weight bands: what the step does, a `PHASE_` constant. Batches: 1 if the last level was found among all
+        /// vertices and stands in `frontier` alone.
         phase: u64,
         /// The band of a `PHASE_MEASURE` or `PHASE_HEAVY` step.
         band: u64,
@@ -508,7 +509,7 @@ shared_struct! {
         window_end: u64,
         /// 1 once windows are wide.
         wide: u64,
-        /// Edges of the light band that this window's frontiers had.
+        /// Edges of the light band that this window's frontiers had. Batches: entries of the log.
         window_edges: u64,
         /// Vertices with a greater stamp came nearer since the last pass over band 1 and 2; of band 0 not used.
         passed: [u64; 3],

@@ -21,7 +21,7 @@ pub(crate) fn log_entries(n: u64) -> u64 {
     (n / 16).max(64)
 }
 
-/// `phase` of a step with which a run ends: the level is in the frontier.
+/// [`Step::phase`] at the end of a run: the host finds the last level in the frontier. `kLevelInFrontier` in `bfs_batch.cuh`.
 const LEVEL_IN_FRONTIER: u64 = 1;
 
 /// Words of the counts that a level keeps of a batch's searches, those of two levels in turn.
@@ -59,6 +59,7 @@ impl BfsBatchResult {
 /// Levels of a run, by row.
 #[derive(Debug)]
 struct Levels {
+    /// Of the whole graph.
     num_rows: usize,
     /// Rows of the sources.
     sources: Vec<VertexId>,
