@@ -400,6 +400,18 @@ mod tests {
     }
 
     #[test]
+    fn sources_are_the_same_vertices_in_degree_order() {
+        use gpuvm_engine::graph::Order;
+        // Half of the vertices of a Kronecker graph have no edges.
+        let generator = GapGenerator::new(GapKind::Kron, 10);
+        let natural = generator.generate(GapWeights::None, &()).expect("small");
+        let ordered = natural.clone().in_order(Order::Degree).expect("fits");
+        let sources = GapRule::SuiteSparse.sources(&natural, 64);
+        assert!(sources.iter().all(|&u| natural.out_degree(u) > 0));
+        assert_eq!(GapRule::SuiteSparse.sources(&ordered, 64), sources);
+    }
+
+    #[test]
     fn graph_without_edges_has_no_sources() {
         let csr = Csr::new(vec![0, 0, 0], vec![], gpuvm_engine::graph::Weights::Unit, true).expect("valid");
         assert_eq!(GapRule::SuiteSparse.sources(&csr, 3), [] as [VertexId; 0]);

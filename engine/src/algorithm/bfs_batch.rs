@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use gpuvm_kernels::layout::{BfsArgs, BfsBatchArgs, GraphView, Step};
+use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use crate::answer::{Level, UNREACHED};
@@ -9,7 +10,7 @@ use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
 use crate::graph::{Permutation, VertexId, num_head_vertices};
-use crate::memory::{Place, by_vertex, zeros};
+use crate::memory::{Place, anonymous, by_vertex, zeros};
 use crate::plan::MAX_RECORDS;
 use crate::stats::RunStats;
 
@@ -74,8 +75,8 @@ struct Levels {
 enum Found {
     /// Of levels with many rows a word a row, for the rows from 0 on that may be reached; of the others an entry each.
     Words { dense: Vec<(Level, Vec<u64>)>, sparse: Vec<Entry> },
-    /// A level a search and row, search after search: once the others would be as long.
-    Wide(Vec<Level>),
+    /// A [`Level`] a search and row, search after search: once the others would be as long.
+    Wide(MmapMut),
 }
 
 /// What the log has of a vertex: the searches that have found it, its level and its row.
@@ -93,17 +94,19 @@ impl Levels {
     }
 
     /// Bit s of a word: whether search s has found the row at `level`.
-    fn add_dense(&mut self, level: Level, words: Vec<u64>) {
+    fn add_dense(&mut self, level: Level, words: Vec<u64>) -> Result<(), Error> {
         self.count(&counts_of_bits(&words), level);
         match &mut self.found {
             Found::Words { dense, .. } => dense.push((level, words)),
-            Found::Wide(wide) => write_words(wide, self.num_rows, level, &words),
+            Found::Wide(wide) => {
+                write_words(bytemuck::cast_slice_mut(wide), self.num_rows, level, &words);
+            }
         }
-        self.widen_if_long();
+        self.widen_if_long()
     }
 
     /// As the log has them, by rising level.
-    fn add_sparse(&mut self, log: &[u64]) {
+    fn add_sparse(&mut self, log: &[u64]) -> Result<(), Error> {
         let entries = log.as_chunks::<2>().0.iter().map(|&[searches, place]| Entry {
             searches,
             level: (place >> 32) as Level,
@@ -116,9 +119,9 @@ impl Levels {
         }
         match &mut self.found {
             Found::Words { sparse, .. } => sparse.extend(entries),
-            Found::Wide(wide) => write_entries(wide, self.num_rows, &entries),
+            Found::Wide(wide) => write_entries(bytemuck::cast_slice_mut(wide), self.num_rows, &entries),
         }
-        self.widen_if_long();
+        self.widen_if_long()
     }
 
     fn count(&mut self, found: &[u64; BATCH], level: Level) {
@@ -128,22 +131,25 @@ impl Levels {
         }
     }
 
-    fn widen_if_long(&mut self) {
-        let Found::Words { dense, sparse } = &self.found else { return };
+    fn widen_if_long(&mut self) -> Result<(), Error> {
+        let Found::Words { dense, sparse } = &self.found else { return Ok(()) };
         let bytes =
             dense.iter().map(|(_, words)| size_of_val(&words[..])).sum::<usize>() + size_of_val(&sparse[..]);
-        let wide_len = self.sources.len() * self.num_rows;
-        if bytes <= wide_len * size_of::<Level>() {
-            return;
+        let wide_bytes = self.sources.len() * self.num_rows * size_of::<Level>();
+        if bytes <= wide_bytes {
+            return Ok(());
         }
-        let mut wide = zeros(wide_len);
+        let out_of_memory = |_| Error::OutOfMemory { what: "levels", bytes: wide_bytes as u64 };
+        let mut map = anonymous(wide_bytes).map_err(out_of_memory)?;
+        let wide: &mut [Level] = bytemuck::cast_slice_mut(&mut map);
         wide.par_iter_mut().for_each(|level| *level = UNREACHED);
         for (search, &row) in self.sources.iter().enumerate() {
             wide[search * self.num_rows + row as usize] = 0;
         }
-        dense.iter().for_each(|(level, words)| write_words(&mut wide, self.num_rows, *level, words));
-        write_entries(&mut wide, self.num_rows, sparse);
-        self.found = Found::Wide(wide);
+        dense.iter().for_each(|(level, words)| write_words(wide, self.num_rows, *level, words));
+        write_entries(wide, self.num_rows, sparse);
+        self.found = Found::Wide(map);
+        Ok(())
     }
 
     /// Level of every vertex.
@@ -153,6 +159,7 @@ impl Levels {
             Found::Words { dense, sparse } => (dense, sparse),
             Found::Wide(wide) => {
                 let range = search * self.num_rows..(search + 1) * self.num_rows;
+                let wide: &[Level] = bytemuck::cast_slice(wide);
                 return by_vertex(&wide[range], permutation, |level| level);
             }
         };
@@ -324,11 +331,11 @@ impl PreparedGraph {
                 stats
                     .steps
                     .extend(steps.drain((first.number as usize).min(MAX_RECORDS - 1).min(steps.len())..));
-                levels.add_sparse(&self.batch_log.read(0, 2 * end.window_edges as usize)?);
+                levels.add_sparse(&self.batch_log.read(0, 2 * end.window_edges as usize)?)?;
                 let is_dense = end.phase == LEVEL_IN_FRONTIER;
                 if is_dense && end.window_begin != 0 {
                     let words = self.staging.first_rows(&self.batch_frontier, num_rows)?;
-                    levels.add_dense(end.level as Level, words);
+                    levels.add_dense(end.level as Level, words)?;
                 }
                 let is_whole = end.frontier_edges == 0
                     || end.level >= depth_limit.into()
@@ -340,5 +347,36 @@ impl PreparedGraph {
             }
         }
         Ok((levels, stats))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On the path 0 1 2, by search 0 from row 0 and search 1 from row 2; the other searches stay at row 1.
+    fn on_a_path(num_searches: usize) -> Levels {
+        let sources = [0, 2].into_iter().chain(std::iter::repeat_n(1, num_searches - 2)).collect();
+        let mut levels = Levels::new(3, sources);
+        levels.add_dense(1, vec![0, 0b11, 0]).expect("memory");
+        let place = |row: u64| 2 << 32 | row;
+        levels.add_sparse(&[0b01, place(2), 0b10, place(0)]).expect("memory");
+        levels
+    }
+
+    #[test]
+    fn levels_are_those_that_were_found_as_words_or_as_a_level_each() {
+        let (words, wide) = (on_a_path(8), on_a_path(2));
+        assert!(matches!(words.found, Found::Words { .. }));
+        assert!(matches!(wide.found, Found::Wide(_)), "56 bytes of words, 24 of levels");
+        for levels in [&words, &wide] {
+            assert_eq!(levels.of_search(0, None), [0, 1, 2]);
+            assert_eq!(levels.of_search(1, None), [2, 1, 0]);
+            assert_eq!((&levels.reached[..2], &levels.last[..2]), (&[3, 3][..], &[2, 2][..]));
+            let permutation = Permutation::new(vec![1, 2, 0]).expect("a permutation");
+            assert_eq!(levels.of_search(0, Some(&permutation)), [2, 0, 1], "row 0 is that of vertex 1");
+        }
+        assert_eq!(words.of_search(7, None), [UNREACHED, 0, UNREACHED]);
+        assert_eq!((words.reached[7], words.last[7]), (1, 0));
     }
 }
