@@ -6,10 +6,11 @@
 //!     cargo bench --bench device -- --graph FILE.gvg --accesses paged --budgets 8G --variants balanced
 //!
 //! The graphs are GAP's, with heads and in the order that suits them, as `gpuvm-graph generate` lays them out, or files.
-//! The sources are the first of GAP's own choice that have two edges or more, the same for every row. A row is a median; `runs` says of how many. **Cold**: no page is resident at first. **Warm**: the run before,
-//! from another source, has left what it could. Seconds are those of the traversal by the device's clock, without copying
-//! the answer to the host; `whole` is what a caller waits for, with vertex state, launch and the answer in host memory. GTEPS are the edges of the vertices reached by the seconds. Levels are those of BFS; of the
-//! others the steps.
+//! The sources are the first of GAP's own choice that have two edges or more, the same for every row. A row is a median;
+//! `runs` says of how many. **Cold**: no page is resident at first. **Warm**: the run before, from another source, has
+//! left what it could. Seconds are those of the traversal by the device's clock, without copying the answer to the host;
+//! `whole` is what a caller waits for, with vertex state, launch and the answer in host memory. GTEPS are the edges of the
+//! vertices reached by the seconds. Levels are those of BFS; of the others the steps.
 //!
 //! `share` is the rate of bytes in by the rate that the copy engine reaches in this run. Paged rows count their bytes.
 //! The others do not: for them `~` stands before the share of the bytes of the edges looked at, for unified memory of all

@@ -239,7 +239,7 @@ impl PreparedGraph {
     ///
     /// # Errors
     /// [`Error::SourceOutOfRange`]; [`Error::NotPrepared`] if the workload was another; [`Error::OutOfMemory`];
-    /// [`Error::Pin`]; [`Error::Paging`]; [`Error::Interrupted`]; [`Error::Cuda`].
+    /// [`Error::Paging`]; [`Error::Interrupted`]; [`Error::Cuda`].
     pub fn bfs_batch(
         &mut self,
         sources: &[VertexId],

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::{Csr, VertexId};
 
 /// The rows of a graph, cut for threads into parts of at most [`ROWS`](Self::ROWS) rows and about [`EDGES`](Self::EDGES)
-/// edges. In degree order the first few thousand rows have a fifth of all edges and the first thirtieth nearly all: threads
-/// that share rows evenly wait for the one that has these.
+/// edges. In degree order the first few thousand rows have a fifth of all edges and the first thirtieth most of them:
+/// threads that share rows evenly wait for the one that has these.
 pub(crate) struct RowParts(Vec<Range<usize>>);
 
 impl RowParts {

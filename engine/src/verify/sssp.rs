@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{Difference, Distance, check_length};
 use crate::answer::{Distances, Level, NO_PARENT, UNREACHED};
-use crate::graph::{Csr, VertexId, Weights};
+use crate::graph::{Csr, VertexId};
 use crate::memory::zeros;
 
 /// Where an SSSP was told to stop; by default nowhere.
@@ -52,11 +52,8 @@ pub fn sssp(
 ) -> Result<(), Difference> {
     check_length("distances", csr, distances.len())?;
     let weights = csr.weights();
-    // Only that rule wants to know the ids, which are in random places.
-    let weight = |e, u, v| match weights {
-        Weights::Hash => weights.get(e, csr.original_id(u), csr.original_id(v)),
-        _ => weights.get(e, u, v),
-    };
+    // Rows do for ids: where they are others, hashes of ids are stored.
+    let weight = |e, u, v| weights.get(e, u, v);
     match (distances, weights.weight_type().is_integer()) {
         (Distances::Integer(distances), true) => {
             let last = limit.distance.map_or(u64::MAX, |last| last as u64).min(u64::MAX - 1);
