@@ -464,6 +464,9 @@ pub struct DeviceArgs {
     /// Who looks for whom in bfs: the frontier (push), unvisited vertices (pull), or whichever is to fetch less (auto)
     #[arg(long, default_value = "auto")]
     pub direction: DirectionArg,
+    /// Whether paged bfs may read lines of 128 bytes where it wants few edges of a page (auto), or whole pages alone (never)
+    #[arg(long, default_value = "auto")]
+    pub lines: LinesArg,
     /// Edges of a chunk, a power of two; those of a page if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub chunk_edges: Option<u32>,
@@ -575,6 +578,12 @@ pub enum DirectionArg {
     Auto,
     Push,
     Pull,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LinesArg {
+    Auto,
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use gpuvm_engine::graph::{Csr, VertexId};
 use gpuvm_engine::{
-    Access, DeviceKind, Directions, Doorbell, EngineConfig, PageRankOptions, Policy, RnicModel,
+    Access, DeviceKind, Directions, Doorbell, EngineConfig, Lines, PageRankOptions, Policy, RnicModel,
     TransportConfig, TransportKind, Variant, Workload,
 };
 use gpuvm_loaders::{LoadOptions, WeightRule};
 use serde::Serialize;
 
 use crate::args::{
-    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, DoorbellArg, JsonArgs, LoadArgs,
-    OrderArg, PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg, TransportArgs,
-    VariantArg, VertexArg,
+    AccessArg, BfsArgs, CcArgs, DeviceArg, DeviceArgs, DirectionArg, DoorbellArg, JsonArgs, LinesArg,
+    LoadArgs, OrderArg, PageRankArgs, PolicyArg, RunArgs, SearchArgs, SourceArg, SsspArgs, TransportArg,
+    TransportArgs, VariantArg, VertexArg,
 };
 use crate::ids::Ids;
 
@@ -176,6 +176,7 @@ impl RunSettings {
             variant: self.config.variant,
             policy: self.config.policy,
             direction: self.config.directions,
+            lines: self.config.lines,
             transport: TransportReport::new(&self.config.transport),
             weights: self.workload().sssp.then(|| self.load.weights.to_string()),
             seed: search.map(|search| search.seed),
@@ -215,6 +216,7 @@ pub struct SettingsReport {
     pub variant: Variant,
     pub policy: Policy,
     pub direction: Directions,
+    pub lines: Lines,
     pub transport: TransportReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
@@ -329,6 +331,10 @@ fn engine_config(args: &DeviceArgs) -> EngineConfig {
             DirectionArg::Auto => Directions::Auto,
             DirectionArg::Push => Directions::Push,
             DirectionArg::Pull => Directions::Pull,
+        },
+        lines: match args.lines {
+            LinesArg::Auto => Lines::Auto,
+            LinesArg::Never => Lines::Never,
         },
         chunk_edges: args.chunk_edges,
         transport: transport_config(&args.transport),

@@ -11,8 +11,8 @@ use expected::{Expected, assert_distances, assert_ranks, digest_labels, digest_l
 use gpuvm_datasets::Kronecker;
 use gpuvm_engine::graph::{Csr, Order};
 use gpuvm_engine::{
-    BfsOptions, Directions, Distances, Engine, EngineConfig, Error, PageRankOptions, PagingStats, Policy,
-    PreparedGraph, Scan, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, reference, verify,
+    BfsOptions, Directions, Distances, Engine, EngineConfig, Error, Lines, PageRankOptions, PagingStats,
+    Policy, PreparedGraph, Scan, SsspOptions, UNREACHED, Variant, WarpLanes, Workload, reference, verify,
 };
 use gpuvm_loaders::WeightRule;
 use serde_json::Value;
@@ -73,7 +73,11 @@ fn through_the_page_table(
     let ordered = settings(&by_degree, workload).into_iter().map(|config| (config, &by_degree)).enumerate();
     let settings = natural.chain(ordered.filter(|(i, _)| (i + i / 6) % 6 == 0));
     let settings = settings.map(|(i, (config, csr))| {
-        let config = EngineConfig { directions: Directions::ALL[(i + i / 9) % 3], ..config };
+        let config = EngineConfig {
+            directions: Directions::ALL[(i + i / 9) % 3],
+            lines: Lines::ALL[(i / 3 + i / 6) % 2],
+            ..config
+        };
         match Engine::new(config.clone()).expect("valid settings").plan(csr, workload) {
             // Steps that only pull have heads made, which have pages too.
             Err(Error::BudgetTooSmall { least_bytes, .. }) => {

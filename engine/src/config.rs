@@ -134,6 +134,16 @@ named_choice! {
 }
 
 named_choice! {
+    /// Whether BFS under access `paged` may read lines of 128 bytes from host memory instead of pages, with transport `direct`.
+    Lines {
+        /// Where a step wants few edges of a page that is not resident, as long as the frontier grows and in pulls.
+        Auto = "auto",
+        /// Every edge comes in its page.
+        Never = "never",
+    }
+}
+
+named_choice! {
     /// Who moves a page that is not resident.
     TransportKind {
         /// The warp that wants it, by loads from host memory; there are no queues.
@@ -234,6 +244,8 @@ pub struct EngineConfig {
     pub policy: Policy,
     /// Who looks for whom in BFS.
     pub directions: Directions,
+    /// Whether BFS may read lines instead of pages.
+    pub lines: Lines,
     /// Heads of a vertex, a power of two up to 16, that preparing a graph makes if the graph has none, the workload uses
     /// them, and they take a quarter of the bytes of all edges at most, or every step is to pull; 0 to use none, even if the
     /// graph has them.
@@ -260,6 +272,7 @@ impl Default for EngineConfig {
             variant: Variant::Balanced,
             policy: Policy::PinnedShare,
             directions: Directions::Auto,
+            lines: Lines::Auto,
             heads: Heads::DEFAULT,
             chunk_edges: None,
             transport: TransportConfig::default(),

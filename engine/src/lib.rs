@@ -60,7 +60,7 @@ pub use algorithm::{
 };
 pub use answer::{Distances, Level, NO_PARENT, UNREACHED};
 pub use config::{
-    Access, DeviceKind, Directions, Doorbell, EngineConfig, PageSize, Policy, TransportKind, Variant,
+    Access, DeviceKind, Directions, Doorbell, EngineConfig, Lines, PageSize, Policy, TransportKind, Variant,
 };
 pub use engine::{Engine, PreparedGraph};
 pub use error::{Error, GraphError, PagingError, QueuePlace};

@@ -175,7 +175,7 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
   while (work.take(warp, view, s, last)) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    EdgeRun segment{nullptr, nullptr};
+    SegmentReader<Edges> segment(edges, segment_begin);
     for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
          first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
       const u64 v = first + warp.lane;
@@ -187,16 +187,17 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
         if (begin < end && load_relaxed(&levels[v]) == kUnreached) length = end - begin;
       }
       if (!warp.any(length != 0)) continue;
-      if (segment.columns == nullptr) {
-        segment = edges.acquire(warp, segment_begin, 1);
-        if (segment.columns == nullptr) return;
-      }
       const bool is_long = kShortRow != 0 && length > kShortRow;
-      bool found = !is_long && search.among(segment.columns + (begin - segment_begin), begin, length, looked);
+      // A short row is read by one lane up to the first that it finds, mostly in its first line.
+      if (!segment.open(warp, is_long ? num_lines(begin, length) : length != 0)) return;
+      const u64 looked_before = looked;
+      bool found = !is_long && search.among(segment.run.columns + (begin - segment_begin), begin, length, looked);
+      if (segment.by_lines()) segment.lines += warp.sum(is_long || length == 0 ? 0 : num_lines(begin, looked - looked_before) - 1);
       for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
         const u32 lane = lowest_bit(lanes);
         const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
-        const bool has = search.among(warp, segment.columns + (row_begin - segment_begin), row_begin, row_length, looked);
+        const bool has =
+            search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length, looked);
         if (warp.lane == lane) found = has;
       }
       // The warps of a row's other segments may have found it, too.
@@ -204,21 +205,19 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
       push(warp, found, u32(v));
       make_room(warp, view);
     }
-    if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
+    segment.close(warp);
   }
   looked = warp.sum(looked);
   if (warp.leads()) warp.stats.edges += looked;
 }
 
-// The same where few vertices wait: a lane a row. Of a page that is resident it reads the row's part there; the rest, or all,
+// The same where very few vertices wait: a lane a row, and no look at the others' offsets. Of a page that is resident it reads the row's part there; the rest, or all,
 // it reads from host memory, a line or two, and no page is fetched for them.
 GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& view) {
-  constexpr u64 kLineBytes = 128;
   u32* levels = pointer<u32>(args.levels);
   const GraphView& graph = args.incoming;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
-  const PagedEdges<UnitWeight> edges(args.traversal, graph, kScanLines);
-  const u32* host = pointer<const u32>(graph.columns.address);
+  const LinedEdges edges(args.traversal, graph, kScanLines, 1);
   const FrontierSearch search = search_of_step(args, view);
   const u64 num_heads = u64(1) << graph.heads_shift;
   u64 looked = 0, hits = 0, bytes = 0;
@@ -237,9 +236,8 @@ GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& vi
       }
       if (!found && begin < end) {
         const u64 before = looked;
-        found = search.among(host + begin, begin, end - begin, looked);
-        const u64 last = begin + (looked - before) - 1;
-        bytes += (last * sizeof(u32) / kLineBytes - begin * sizeof(u32) / kLineBytes + 1) * kLineBytes;
+        found = search.among(edges.in_host(begin).columns, begin, end - begin, looked);
+        bytes += num_lines(begin, looked - before) * kLineBytes;
       }
       if (found) store_relaxed(&levels[v], search.level + 1);
     }
@@ -259,19 +257,55 @@ GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& vi
 // fast as a GPU visits edges.
 constexpr u64 kBytesOfAnEdge = 2;
 
-// Bytes that reading so many pages is to fetch: pages that are resident are free.
-GPUVM_DEVICE u64 bytes_to_fetch(const BfsArgs& args, const Step& step, u64 pages) {
+// The share of pages that are not resident, about.
+GPUVM_DEVICE f32 absent_share(const BfsArgs& args, const Step& step) {
   const f32 resident = f32(smaller(step.fetched_pages, args.num_frames));
-  const f32 absent_share = args.num_pages == 0 ? 0.0f : 1.0f - resident / f32(args.num_pages);
-  return u64(f32(pages) * absent_share) * args.fetch_bytes;
+  return args.num_pages == 0 ? 0.0f : 1.0f - resident / f32(args.num_pages);
 }
 
-// All edges of the frontier: a chunk touches a page, and all touch no more than there are.
-GPUVM_DEVICE u64 cost_of_push(const BfsArgs& args, const Step& step) {
+// Bytes that reading so many pages is to fetch: pages that are resident are free.
+GPUVM_DEVICE u64 bytes_to_fetch(const BfsArgs& args, const Step& step, u64 pages) {
+  return u64(f32(pages) * absent_share(args, step)) * args.fetch_bytes;
+}
+
+// What `pieces` of `bytes` in all take of the link by lines, in bytes: a line more than they fill, each, in address order;
+// from random places of a large memory, whose addresses are translated 41 million times a second, as long as 1.2 KB.
+GPUVM_DEVICE u64 bytes_of_lines(const BfsArgs& args, const Step& step, bool in_order, u64 pieces, u64 bytes) {
+  constexpr u64 kTranslation = 1240;
+  return u64(absent_share(args, step) * (f32(pieces) * f32(in_order ? kLineBytes : kTranslation) + f32(bytes)));
+}
+
+// Whether a push goes through all segments if it reads lines. In that order no line waits for its address to be translated,
+// so the look at all rows pays for smaller frontiers than with pages.
+GPUVM_DEVICE bool pushes_in_order(const BfsArgs& args, const Step& step) {
+  return scan_of_frontier(args.traversal, step) != kScanChunks ||
+         step.num_vertices + step.num_continuations >= args.traversal.graph.num_segments / 8;
+}
+
+// All edges of the frontier, in bytes: a chunk touches a page, and all touch no more than there are.
+GPUVM_DEVICE u64 push_by_pages(const BfsArgs& args, const Step& step) {
   const GraphView& graph = args.traversal.graph;
-  const u64 pages = smaller(step.num_vertices + step.num_continuations,
-                            (graph.num_edges >> graph.page_edges_shift) + 1);
-  return step.frontier_edges + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
+  return bytes_to_fetch(args, step, smaller(step.num_vertices + step.num_continuations,
+                                            (graph.num_edges >> graph.page_edges_shift) + 1));
+}
+
+// The same by lines, as long as the frontier grows: then it comes back to a page by chance alone. In a search of long
+// diameter the next level wants what lies beside: there a page is fetched once, and its lines would be many times.
+GPUVM_DEVICE u64 push_by_lines(const BfsArgs& args, const Step& step) {
+  if (!args.reads_lines || 4 * step.frontier < step.total_discovered) return ~u64(0);
+  return bytes_of_lines(args, step, pushes_in_order(args, step), step.num_vertices + step.num_continuations,
+                        step.frontier_edges * sizeof(u32));
+}
+
+GPUVM_DEVICE u64 cost_of_push(const BfsArgs& args, const Step& step) {
+  return step.frontier_edges + smaller(push_by_pages(args, step), push_by_lines(args, step)) / kBytesOfAnEdge;
+}
+
+// Has a step push its frontier.
+GPUVM_DEVICE void plan_push(const BfsArgs& args, Step& step) {
+  step.by_lines = push_by_lines(args, step) < push_by_pages(args, step);
+  step.scan = step.by_lines && pushes_in_order(args, step) ? args.traversal.dense_scan
+                                                           : scan_of_frontier(args.traversal, step);
 }
 
 // Vertices with heads that are unvisited, at most.
@@ -294,24 +328,35 @@ GPUVM_DEVICE PushBound push_bound(const BfsArgs& args, const Step& step) {
           args.incoming.num_head_vertices / 8 + bytes / kBytesOfAnEdge, args.incoming.num_head_vertices};
 }
 
-// The rows of vertices that wait, with so many edges in so many pages; on average half a row is read until a neighbour in the
-// frontier ends it.
-GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, u64 edges, u64 pages) {
-  return edges / 2 + args.incoming.num_head_vertices / 4 + bytes_to_fetch(args, step, pages) / kBytesOfAnEdge;
+// Vertices that wait for a step beyond their heads.
+struct Waiting {
+  u64 edges, pages, vertices;
+
+  GPUVM_DEVICE static Waiting counted(const StepCounters* counters) {
+    return {load_relaxed(&counters->totals[kStatWaitingEdges].value),
+            load_relaxed(&counters->totals[kStatWaitingPages].value),
+            load_relaxed(&counters->totals[kStatWaitingVertices].value)};
+  }
+};
+
+// Their rows, by pages or for a line or two each. On average half a row is read until a neighbour in the frontier ends it.
+GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const Waiting& waiting) {
+  u64 bytes = bytes_to_fetch(args, step, waiting.pages);
+  if (args.reads_lines)
+    bytes = smaller(bytes, bytes_of_lines(args, step, true, waiting.vertices, waiting.vertices * kLineBytes));
+  return waiting.edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
 }
 
-GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const StepCounters* counters) {
-  return cost_of_tails(args, step, load_relaxed(&counters->totals[kStatWaitingEdges].value),
-                       load_relaxed(&counters->totals[kStatWaitingPages].value));
+// The same rows a lane each, by lines, which asks every vertex whether it waits, but not where its row is.
+GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, const Waiting& waiting) {
+  const u64 bytes = bytes_of_lines(args, step, false, waiting.vertices, waiting.vertices * kLineBytes);
+  return waiting.edges / 2 + args.incoming.num_head_vertices / 8 + bytes / kBytesOfAnEdge;
 }
 
-GPUVM_DEVICE bool can_read_lines(const BfsArgs& args) { return args.incoming.paged && args.host_is_mapped; }
-
-// The same rows by lines, at most two for most: a line from a random place takes the link as long as 1.2 KB of pages do.
-GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, u64 edges, u64 vertices) {
-  constexpr u64 kLineCost = 1240;
-  const u64 bytes = bytes_to_fetch(args, step, 3 * vertices / 2) / args.fetch_bytes * kLineCost;
-  return edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
+// The rest of a level, once the heads are read, in the cheapest of three ways.
+GPUVM_DEVICE u64 cost_of_rest(const BfsArgs& args, const Step& step, u64 push, const Waiting& waiting) {
+  const u64 rest = smaller(push, cost_of_tails(args, step, waiting));
+  return args.reads_lines ? smaller(rest, cost_of_lines(args, step, waiting)) : rest;
 }
 
 // A level by heads first, where a push costs `push`. Where heads are hubs, how many of them are in the frontier is not known
@@ -324,23 +369,20 @@ GPUVM_DEVICE u64 cost_of_pull(const BfsArgs& args, const Step& step, u64 push) {
   const f32 edges = f32(graph.num_edges), share = f32(step.frontier_edges) / edges;
   f32 waiting = f32(num_unvisited(args, step));
   for (u32 i = 0; i >> graph.heads_shift == 0; ++i) waiting *= share < 1 ? 1 - share : 0;
-  const u64 vertices = u64(waiting), waiting_edges = u64(waiting * (edges / f32(graph.num_head_vertices)));
-  const u64 tails =
-      cost_of_tails(args, step, waiting_edges, smaller(vertices, (graph.num_edges >> graph.page_edges_shift) + 1));
-  u64 rest = smaller(push, tails);
-  if (can_read_lines(args)) rest = smaller(rest, cost_of_lines(args, step, waiting_edges, vertices));
-  return heads + rest;
+  const u64 pages = smaller(u64(waiting), (graph.num_edges >> graph.page_edges_shift) + 1);
+  const u64 waiting_edges = u64(waiting * (edges / f32(graph.num_head_vertices)));
+  return heads + cost_of_rest(args, step, push, {waiting_edges, pages, u64(waiting)});
 }
 
 // How the rest of a level is found, once the heads are read.
-GPUVM_DEVICE u64 scan_of_rest(const BfsArgs& args, const Step& step, const StepCounters* counters) {
-  const u64 tails = cost_of_tails(args, step, counters);
-  if (can_read_lines(args)) {
-    const u64 lines = cost_of_lines(args, step, load_relaxed(&counters->totals[kStatWaitingEdges].value),
-                                    load_relaxed(&counters->totals[kStatWaitingVertices].value));
-    if (lines < tails && (args.always_pulls || lines < cost_of_push(args, step))) return kScanLines;
-  }
-  return args.always_pulls || tails < cost_of_push(args, step) ? kScanTails : scan_of_frontier(args.traversal, step);
+GPUVM_DEVICE void plan_rest(const BfsArgs& args, Step& step, const StepCounters* counters) {
+  const Waiting waiting = Waiting::counted(counters);
+  const u64 push = args.always_pulls ? ~u64(0) : cost_of_push(args, step);
+  const u64 rest = cost_of_rest(args, step, push, waiting);
+  if (rest == push) return plan_push(args, step);
+  step.scan = rest == cost_of_tails(args, step, waiting) ? kScanTails : kScanLines;
+  // Even if pages are cheaper for all: vertices that wait are crowded in some pages, and few in most.
+  step.by_lines = args.reads_lines;
 }
 
 // Whether there is a step after `done`; `next` is the one that pushes the next level, or becomes another.
@@ -360,7 +402,7 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
     rest.carried_edges = next.frontier_edges;
     rest.carried_vertices = next.num_vertices;
     rest.carried_continuations = next.num_continuations;
-    rest.scan = scan_of_rest(args, rest, counters);
+    plan_rest(args, rest, counters);
     next = rest;
     return true;
   }
@@ -369,6 +411,7 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
   if (next.frontier_edges == 0 || next.level >= args.depth_limit ||
       (args.target != kUnreached && load_relaxed(&pointer<const u32>(args.levels)[args.target]) <= next.level))
     return false;
+  plan_push(args, next);
   if (args.incoming.num_head_vertices != 0) {
     const u64 push = cost_of_push(args, next);
     if (args.always_pulls || cost_of_pull(args, next, push) < push) next.scan = kScanHeads;
@@ -386,15 +429,18 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
           case kScanLines: pull_lines(warp, args, view); break;
           case kScanTails:
             if (args.incoming.paged)
-              pull_tails(warp, args, view, PagedEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
+              pull_tails(warp, args, view, LinedEdges(args.traversal, args.incoming, kScanTails, view.step.by_lines));
             else
               pull_tails(warp, args, view, PlainEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
             break;
-          default:
-            traverse<UnitWeight>(warp, args.traversal, view,
-                                 BfsVisitor{levels, pointer<u32>(args.parents),
-                                            pointer<const u32>(args.original_ids), u32(view.step.level),
-                                            view.step.by_one_block != 0});
+          default: {
+            const BfsVisitor visitor{levels, pointer<u32>(args.parents), pointer<const u32>(args.original_ids),
+                                     u32(view.step.level), view.step.by_one_block != 0};
+            if (view.graph.paged)
+              scan(warp, view, LinedEdges(args.traversal, view.graph, view.step.scan, view.step.by_lines), visitor);
+            else
+              scan(warp, view, PlainEdges<UnitWeight>(args.traversal, view.graph, view.step.scan), visitor);
+          }
         }
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {

@@ -354,7 +354,7 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     next.heads_resident = search.heads_stay;
     if (load_relaxed(&counters->totals[kStatWaitingEdges].value) != 0) {
       next = rest_of_level(next, done, kRestOfLevel);
-      const u64 tails = cost_of_tails(search, next, counters), push = cost_of_push(search, next);
+      const u64 tails = cost_of_tails(search, next, Waiting::counted(counters)), push = cost_of_push(search, next);
       next.scan = search.always_pulls || tails < push ? kScanTails : scan_of_frontier(search.traversal, next);
       const u64 pushing = search.always_pulls ? 0 : searches_to_push(args, done) & living_searches(done);
       if (pushing != 0 && pushing != living_searches(done)) {
@@ -371,7 +371,7 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     pushed.num_vertices = load_relaxed(&counters->sums[kSumOfPushedVertices].value);
     pushed.frontier_edges = load_relaxed(&counters->sums[kSumOfPushedEdges].value);
     pushed.num_continuations = pushed.frontier_edges >> search.traversal.graph.segment_shift;
-    if (cost_of_tails(search, next, counters) + cost_of_push(search, pushed) < done.cutoff) {
+    if (cost_of_tails(search, next, Waiting::counted(counters)) + cost_of_push(search, pushed) < done.cutoff) {
       // In the order of addresses: the queue has the vertices of all searches.
       next.scan = search.traversal.dense_scan;
     } else {

@@ -302,6 +302,7 @@ struct Step {
   u64 fetched_pages;
   u64 heads_resident;
   u64 by_one_block;
+  u64 by_lines;
   u64 finished;
 };
 
@@ -346,7 +347,7 @@ struct BfsArgs {
   u32 target;
   GraphView incoming;
   u64 always_pulls;
-  u64 host_is_mapped;
+  u64 reads_lines;
   u64 fetch_bytes;
   u64 num_pages;
   u64 num_frames;

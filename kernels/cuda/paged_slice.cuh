@@ -80,6 +80,7 @@ struct PlainEdges {
   GPUVM_DEVICE EdgeRun try_acquire(u64 first) const { return run_from<Weight>({columns, weights}, first); }
   GPUVM_DEVICE void release_lane(u64) const {}
   static constexpr u32 kPagesOfAnEdge = 0;
+  static constexpr bool kReadsLines = false;
 };
 
 // Arrays read through pages. The edges of a run lie in one page of columns and one page of weights: a warp holds the
@@ -87,6 +88,7 @@ struct PlainEdges {
 template <class Weight>
 struct PagedEdges {
   static constexpr u32 kPagesOfAnEdge = Weight::kBytes == 0 ? 1 : 2;
+  static constexpr bool kReadsLines = false;
 
   ArrayView columns;
   ArrayView weights;
@@ -148,6 +150,36 @@ struct PagedEdges {
     remove_references(paging.table, page_of(columns, first * sizeof(u32)), 1);
     if constexpr (Weight::kBytes != 0) remove_references(paging.table, page_of(weights, first * Weight::kBytes), 1);
   }
+};
+
+// What a load from host memory moves over the link.
+constexpr u64 kLineBytes = 128;
+
+// The lines that hold `length` column indices from edge `begin` on.
+GPUVM_DEVICE u64 num_lines(u64 begin, u64 length) {
+  if (length == 0) return 0;
+  return (begin + length - 1) * sizeof(u32) / kLineBytes - begin * sizeof(u32) / kLineBytes + 1;
+}
+
+// Column indices read through pages, or, where few are wanted of a page that is not resident, by lines from host memory,
+// which must be mapped.
+struct LinedEdges : PagedEdges<UnitWeight> {
+  static constexpr bool kReadsLines = true;
+
+  // Of a segment at most so many are read before its page is fetched after all; 0 for none.
+  u64 max_lines;
+
+  // Half of a segment: a load of a part of a line takes the link up to a third longer than its bytes do in a page, and what
+  // was read in vain is no more than that.
+  GPUVM_DEVICE LinedEdges(const TraversalView& view, const GraphView& graph, u64 scan, u64 by_lines)
+      : PagedEdges<UnitWeight>(view, graph, scan),
+        max_lines(by_lines != 0 ? (sizeof(u32) << graph.segment_shift) / kLineBytes / 2 : 0) {}
+
+  // Whether nobody has the page of edge `first`, or is about to.
+  GPUVM_DEVICE bool is_absent(u64 first) const {
+    return page_state(load_relaxed(page_entry(paging.table, page_of(columns, first * sizeof(u32))))) == kPageAbsent;
+  }
+  GPUVM_DEVICE EdgeRun in_host(u64 first) const { return {pointer<const u32>(columns.address) + first, nullptr}; }
 };
 
 // The heads of vertices: a copy of the first `1 << shift` neighbours of each row, kNoVertex where the row has fewer.

@@ -344,8 +344,20 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
       if (item < last) mine = queued_chunk(warp, view, item);
       if (mine.length != 0) mine.run = edges.try_acquire(mine.begin);
       bool is_ready = mine.run.columns != nullptr;
+      const bool is_held = is_ready;
       const u32 num_resident = count_bits(warp.ballot(is_ready));
       if (warp.leads()) warp.stats.hits += num_resident * Edges::kPagesOfAnEdge;
+      if constexpr (Edges::kReadsLines) {
+        const u64 lines = is_ready ? 0 : num_lines(mine.begin, mine.length);
+        if (lines != 0 && lines <= edges.max_lines) {
+          mine.run = edges.in_host(mine.begin);
+          is_ready = true;
+        }
+        if (warp.any(is_ready && !is_held)) {
+          const u64 all = warp.sum(is_ready ? lines : 0);
+          if (warp.leads()) warp.stats.bytes_in += all * kLineBytes;
+        }
+      }
       warp.sync();  // this lets all lanes read what each has acquired
       bool waits = mine.length != 0;
       u64 page_begin = 0;
@@ -354,7 +366,7 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
         warp.sync();  // all lanes have read before references are given back
         if (!own)
           edges.release(warp, page_begin, 1);
-        else if (is_ready)
+        else if (is_held)
           edges.release_lane(mine.begin);
         waits = waits && !is_ready;
         const u32 lanes = warp.ballot(waits);
@@ -370,6 +382,46 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
   }
 }
 
+// The edges of one segment, for a warp that goes through its rows: under one reference to their page, taken when the first
+// is wanted; or by lines as long as these are few.
+template <class Edges>
+struct SegmentReader {
+  const Edges& edges;
+  u64 begin;                      // the segment's first edge
+  EdgeRun run{nullptr, nullptr};  // from `begin` on, as `open` left it
+  bool is_held = false;           // `run` is in a page, under a reference
+  u64 lines = 0;                  // read so far
+
+  GPUVM_DEVICE SegmentReader(const Edges& edges, u64 begin) : edges(edges), begin(begin) {}
+
+  GPUVM_DEVICE bool by_lines() const { return Edges::kReadsLines && !is_held; }
+
+  // Before edges are read, by all lanes: `my_lines` are those that this lane wants, if they should be read by lines.
+  // False if the run was stopped.
+  GPUVM_DEVICE bool open(Warp& warp, u64 my_lines) {
+    if (is_held) return true;
+    if constexpr (Edges::kReadsLines) {
+      if (edges.max_lines != 0) {
+        const u64 wanted = lines + warp.sum(my_lines);
+        if (wanted <= edges.max_lines && (run.columns != nullptr || warp.broadcast(u32(edges.is_absent(begin))))) {
+          run = edges.in_host(begin);
+          lines = wanted;
+          return true;
+        }
+      }
+    }
+    run = edges.acquire(warp, begin, 1);
+    is_held = true;
+    return run.columns != nullptr;
+  }
+
+  // After the last read.
+  GPUVM_DEVICE void close(Warp& warp) {
+    if (is_held) edges.release(warp, begin, 1);
+    if (warp.leads()) warp.stats.bytes_in += lines * kLineBytes;
+  }
+};
+
 // Balanced, dense: all segments in address order, so that a page is needed once, under one reference; rows that are
 // not active are passed over, and a segment without active rows is never touched.
 template <class Edges, class Visitor>
@@ -381,7 +433,7 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
   while (work.take(warp, view, s, last)) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    EdgeRun segment{nullptr, nullptr};
+    SegmentReader<Edges> segment(edges, segment_begin);
     // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones.
     for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
          first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
@@ -394,14 +446,11 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
         mine.length = smaller(row_offsets[u + 1], segment_end) - mine.begin;
       }
       if (!warp.any(mine.length != 0)) continue;
-      if (segment.columns == nullptr) {
-        segment = edges.acquire(warp, segment_begin, 1);
-        if (segment.columns == nullptr) return;
-      }
-      if (mine.length != 0) mine.run = edges.at(segment, mine.begin - segment_begin);
+      if (!segment.open(warp, num_lines(mine.begin, mine.length))) return;
+      if (mine.length != 0) mine.run = edges.at(segment.run, mine.begin - segment_begin);
       scan_chunks_of_lanes(warp, view, visitor, mine);
     }
-    if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
+    segment.close(warp);
   }
 }
 
@@ -474,8 +523,7 @@ GPUVM_DEVICE void add_block_stats(const Warp& warp, StepCounters* counters) {
 }
 
 template <class Edges, class Visitor>
-GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
-  const Edges edges(view, step.graph, step.step.scan);
+GPUVM_DEVICE void scan(Warp& warp, const StepView& step, const Edges& edges, Visitor visitor) {
   switch (step.step.scan) {
     case kScanRows: scan_rows(warp, step, edges, visitor); break;
     case kScanChunks: scan_chunks(warp, step, edges, visitor); break;
@@ -487,9 +535,9 @@ GPUVM_DEVICE void scan(Warp& warp, const TraversalView& view, const StepView& st
 template <class Weight, class Visitor>
 GPUVM_DEVICE void traverse(Warp& warp, const TraversalView& view, const StepView& step, Visitor visitor) {
   if (step.graph.paged)
-    scan<PagedEdges<Weight>>(warp, view, step, visitor);
+    scan(warp, step, PagedEdges<Weight>(view, step.graph, step.step.scan), visitor);
   else
-    scan<PlainEdges<Weight>>(warp, view, step, visitor);
+    scan(warp, step, PlainEdges<Weight>(view, step.graph, step.step.scan), visitor);
 }
 
 // How a step finds the edges of a frontier. A large one needs most pages anyway: in address order each is fetched once, in

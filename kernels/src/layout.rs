@@ -542,6 +542,8 @@ shared_struct! {
         heads_resident: u64,
         /// 1 if the step is so small that one block does it, while the others wait.
         by_one_block: u64,
+        /// 1 if it reads lines where it wants few edges of a page that is not resident.
+        by_lines: u64,
         /// 1 if there is no such step: the run is over.
         finished: u64,
     }
@@ -625,8 +627,8 @@ shared_struct! {
         incoming: GraphView,
         /// 1 if every step but the first pulls, where there are heads.
         always_pulls: u64,
-        /// 1 if kernels can read the arrays that are paged straight from host memory, too.
-        host_is_mapped: u64,
+        /// 1 if edges that are paged may be read by lines of host memory, too, which is mapped.
+        reads_lines: u64,
         /// Bytes of a page if edges come over the link; 0 if all are where kernels run.
         fetch_bytes: u64,
         /// Pages of all arrays.

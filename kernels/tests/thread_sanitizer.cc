@@ -77,7 +77,7 @@ struct Levels {
   std::vector<u32> labels{};
   std::vector<u8> of_batch{};
 };
-Levels run_bfs(struct Graph& graph, Pages* pages, u32 num_threads, bool pulls);
+Levels run_bfs(struct Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool reads_lines = false);
 
 // Threads read random pages and check every word under their reference.
 void read_random_pages(u32 num_threads, u64 num_pages, u64 policy) {
@@ -265,7 +265,7 @@ std::vector<u64> run_algorithms(Graph& graph, Pages* pages, u32 num_threads) {
   return answers;
 }
 
-Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
+Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool reads_lines) {
   const u64 n = graph.row_offsets.size() - 1;
   Levels found{std::vector<u32>(n, kUnreached)};
   std::vector<u32> queues[2][2];
@@ -302,12 +302,14 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
     args.num_pages = graph.num_pages();
     args.num_frames = pages != nullptr ? pages->owners.size() : 0;
   }
+  args.reads_lines = reads_lines;
   found.levels[7] = 0;
   const u64 first = graph.row_offsets[7] >> Graph::kSegmentShift;
   const u64 last = (graph.row_offsets[8] - 1) >> Graph::kSegmentShift;
   queues[0][0][0] = 7;
   for (u64 s = first + 1; s <= last; ++s) queues[0][1][s - first - 1] = u32(s);
   state.step.scan = kScanChunks;
+  state.step.by_lines = reads_lines;
   state.step.num_vertices = 1;
   state.step.frontier_edges = graph.row_offsets[8] - graph.row_offsets[7];
   state.step.num_continuations = last - first;
@@ -315,7 +317,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
   require(error.code == 0, "no kernel failed");
   for (u64 i = 0; i < state.step.number; ++i) {
     found.num_head_steps += records[i].scan == kScanHeads;
-    found.num_tail_steps += records[i].scan == kScanTails;
+    found.num_tail_steps += records[i].scan == kScanTails || records[i].scan == kScanLines;
   }
 
   // 64 searches at once, from vertex 7 and those after it.
@@ -337,6 +339,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls) {
   std::vector<WaitingVertices> waiting(2, WaitingVertices{});
   BfsBatchArgs batch{};
   batch.search = args;
+  batch.search.reads_lines = 0;
   batch.seen = address(seen);
   batch.frontier = address(frontier);
   batch.next = address(next);
@@ -465,14 +468,15 @@ int main() {
     Graph undirected(20000, true);
     const Levels pushed = run_bfs(undirected, nullptr, 1, false);
     Pages few(undirected.num_pages(), 2 * 4, policy);
-    for (Pages* paged : {static_cast<Pages*>(nullptr), &few}) {
-      const Levels pulled = run_bfs(undirected, paged, 4, true);
+    for (int way : {0, 1, 2}) {
+      Pages* paged = way == 0 ? nullptr : &few;
+      const Levels pulled = run_bfs(undirected, paged, 4, true, way == 2);
       require(pulled.levels == pushed.levels, "pulling finds the levels of pushing");
       require(pulled.of_batch == pushed.of_batch, "a batch that pulls finds the levels of one that pushes");
       require(pulled.labels == pushed.labels, "components from a sample of the edges are those from all");
       require(pulled.num_head_steps > 0 && pulled.num_tail_steps > 0, "heads and tails were pulled");
       std::printf("4 threads, %s: %llu steps over heads and %llu over tails agree with pushes\n",
-                  paged ? "8 frames" : "plain", pulled.num_head_steps, pulled.num_tail_steps);
+                  way == 0 ? "plain" : way == 1 ? "8 frames" : "8 frames and lines", pulled.num_head_steps, pulled.num_tail_steps);
     }
     few.require_quiet();
   }

@@ -1,9 +1,9 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::{BfsArgs, GraphView, TraversalView};
+use gpuvm_kernels::layout::{BfsArgs, GraphView, Step, TraversalView};
 
 use crate::answer::{Level, NO_PARENT, UNREACHED};
-use crate::config::{Directions, TransportKind};
+use crate::config::{Access, Directions, Lines, TransportKind};
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::graph::VertexId;
@@ -72,6 +72,14 @@ impl PreparedGraph {
         let mut stats = RunStats::default();
         if edges > 0 && options.depth_limit != Some(0) && options.target != Some(source) {
             let traversal = self.traversal(false, true);
+            // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
+            let pulls = !options.parents && self.config.directions != Directions::Push;
+            let incoming = if pulls { self.incoming_view(&traversal.graph) } else { GraphView::default() };
+            // Where every page has a frame and all rows are read, without pulls, lines are read besides.
+            let reads_lines = self.config.lines == Lines::Auto
+                && self.plan.access == Access::Paged
+                && self.config.transport.kind == TransportKind::Direct
+                && (self.plan.evicts() || incoming.num_head_vertices > 0);
             let args = BfsArgs {
                 traversal,
                 levels: self.levels.address(),
@@ -79,14 +87,12 @@ impl PreparedGraph {
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 original_ids: self.original_ids.address(),
                 target: target.unwrap_or(VertexId::MAX),
-                // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
-                incoming: match options.parents || self.config.directions == Directions::Push {
-                    true => GraphView::default(),
-                    false => self.incoming_view(&traversal.graph),
-                },
+                incoming,
+                reads_lines: reads_lines.into(),
                 ..self.search_args(traversal)
             };
-            let (end, steps) = self.run(&args, &traversal, self.first_step(&traversal, size, edges))?;
+            let first = Step { by_lines: reads_lines.into(), ..self.first_step(&traversal, size, edges) };
+            let (end, steps) = self.run(&args, &traversal, first)?;
             stats.steps = steps;
             reached += end.total_discovered;
             max_level = end.last_discovery as Level;
@@ -107,7 +113,6 @@ impl PreparedGraph {
             traversal,
             num_reachable: self.num_reachable,
             always_pulls: (self.config.directions == Directions::Pull).into(),
-            host_is_mapped: (self.config.transport.kind == TransportKind::Direct).into(),
             fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },
             num_pages: self.plan.num_pages,
             num_frames: self.plan.num_frames,

@@ -1,0 +1,166 @@
+//! What BFS reads by lines of 128 bytes and what by pages, on graphs laid out so that both can be counted by hand: every row
+//! has 32 edges, one line, and a page of 4 KiB has the rows of 32 vertices.
+
+mod common;
+
+use common::{LANES, csr_of, paged, symmetrized};
+use gpuvm_engine::graph::{Csr, Weights};
+use gpuvm_engine::{
+    BfsOptions, BfsResult, Directions, Engine, EngineConfig, Error, Lines, Policy, Scan, TransportConfig,
+    TransportKind, Variant, WarpLanes, Workload, reference,
+};
+
+const LINE: u64 = 128;
+const PAGE: u64 = 4096;
+const ROW: u32 = 32;
+const ROWS_OF_A_PAGE: u32 = 32;
+const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
+
+/// A directed graph of `pages` full pages: vertex 0 leads to `children`, which lead to 32 vertices each after the last
+/// that has edges; all others lead to vertex 0.
+fn two_levels(pages: u32, children: &[u32]) -> Csr {
+    let num_rows = pages * ROWS_OF_A_PAGE;
+    let mut edges = Vec::new();
+    for u in 0..num_rows {
+        let child = children.iter().position(|&child| child == u);
+        edges.extend((0..ROW).map(|i| match (u, child) {
+            (0, _) => (0, children[i as usize % children.len()]),
+            (_, Some(child)) => (u, num_rows + child as u32 * ROW + i),
+            (_, None) => (u, 0),
+        }));
+    }
+    csr_of(num_rows + children.len() as u32 * ROW, &edges, |_| Weights::Unit)
+}
+
+/// Frames for fewer pages than there are, so that a page may leave.
+fn config(lines: Lines, lanes: WarpLanes) -> EngineConfig {
+    EngineConfig { lines, ..paged(Variant::Balanced, Policy::PinnedShare, 2, lanes) }
+}
+
+fn search(csr: &Csr, config: EngineConfig) -> BfsResult {
+    search_from(0, csr, config)
+}
+
+fn search_from(source: u32, csr: &Csr, config: EngineConfig) -> BfsResult {
+    let full = Engine::new(config.clone()).expect("valid").plan(csr, BFS).expect("no budget given");
+    let mut gpu_mem = full.total_bytes - full.num_pages / 4 * PAGE;
+    let prepared = loop {
+        let config = EngineConfig { gpu_mem: Some(gpu_mem), ..config.clone() };
+        match Engine::new(config).expect("valid").prepare(csr.clone(), BFS) {
+            Err(Error::BudgetTooSmall { least_bytes, .. }) if least_bytes > gpu_mem => gpu_mem = least_bytes,
+            prepared => break prepared,
+        }
+    };
+    let mut prepared = prepared.expect("the budget is enough");
+    assert!(prepared.plan().evicts(), "a page may leave");
+    let answer = prepared.bfs(source, &BfsOptions::default()).expect("runs");
+    assert_eq!(answer.levels, reference::bfs(csr, source));
+    answer
+}
+
+fn bytes_in(answer: &BfsResult) -> u64 {
+    answer.stats.paging().bytes_in
+}
+
+#[test]
+fn a_row_alone_in_its_page_is_read_as_one_line() {
+    let children: Vec<u32> = (1..=32).map(|page| page * ROWS_OF_A_PAGE).collect();
+    let csr = two_levels(100, &children);
+    for lanes in LANES {
+        assert_eq!(bytes_in(&search(&csr, config(Lines::Auto, lanes))), 33 * LINE, "{lanes:?}");
+        assert_eq!(bytes_in(&search(&csr, config(Lines::Never, lanes))), 33 * PAGE, "{lanes:?}");
+    }
+}
+
+#[test]
+fn a_page_of_which_all_rows_are_wanted_is_fetched() {
+    let children: Vec<u32> = (32..64).collect();
+    let csr = two_levels(100, &children);
+    for lanes in LANES {
+        let bytes = bytes_in(&search(&csr, config(Lines::Auto, lanes)));
+        // Where a lane is a warp, up to half of the page's lines come before the page.
+        assert!((LINE + PAGE..=LINE + PAGE + 16 * LINE).contains(&bytes), "{lanes:?} {bytes}");
+    }
+}
+
+#[test]
+fn a_long_diameter_is_searched_by_pages() {
+    // Every vertex leads to the next, 32 times.
+    let n = 100 * ROWS_OF_A_PAGE;
+    let edges: Vec<(u32, u32)> = (0..n - 1).flat_map(|v| (0..ROW).map(move |_| (v, v + 1))).collect();
+    let csr = csr_of(n, &edges, |_| Weights::Unit);
+    for lanes in LANES {
+        let bytes = bytes_in(&search(&csr, config(Lines::Auto, lanes)));
+        let pages = u64::from(n - 1) * LINE;
+        // The frontier is a quarter of the vertices found as long as these are four and the source.
+        assert!((pages + 1..=pages + 5 * LINE).contains(&bytes), "{lanes:?} {bytes} {pages}");
+    }
+}
+
+#[test]
+fn transports_that_move_pages_alone_read_no_lines() {
+    let children: Vec<u32> = (1..=32).map(|page| page * ROWS_OF_A_PAGE).collect();
+    let csr = two_levels(100, &children);
+    for lanes in LANES {
+        let transport = TransportConfig { kind: TransportKind::Host, ..TransportConfig::default() };
+        let answer = search(&csr, EngineConfig { transport, ..config(Lines::Auto, lanes) });
+        assert_eq!(bytes_in(&answer), 33 * PAGE, "{lanes:?}");
+    }
+}
+
+/// A directed graph with its reverse, into whose vertices 2 to 12801 32 edges lead each, all from vertex 2, but those of
+/// vertex 2 from vertex 12802, and the first two into each of the `waiters` from vertices 0 and 1, which nothing leads to.
+fn hub_with(waiters: &[u32]) -> Csr {
+    let source = 2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE;
+    let edges: Vec<(u32, u32)> = (2..source)
+        .flat_map(|v| {
+            (0..ROW).map(move |i| match v {
+                2 => (source, v),
+                _ if i < 2 && waiters.contains(&v) => (i, v),
+                _ => (2, v),
+            })
+        })
+        .collect();
+    csr_of(source + 1, &edges, |_| Weights::Unit).with_reverse(2).expect("fits")
+}
+
+const PAGES_OF_THE_HUB: u32 = 400;
+
+#[test]
+fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
+    let (source, heads) =
+        (2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE, u64::from(2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE) * 8);
+    for (num_waiters, scan) in [(32, Scan::Tails), (1, Scan::Lines)] {
+        let waiters: Vec<u32> = (1..=num_waiters).map(|page| 2 + page * ROWS_OF_A_PAGE).collect();
+        let csr = hub_with(&waiters);
+        for lanes in LANES {
+            let [lines, pages] = [Lines::Auto, Lines::Never].map(|lines| {
+                let config = EngineConfig { directions: Directions::Pull, ..config(lines, lanes) };
+                search_from(source, &csr, config)
+            });
+            // Of the source's row, and of a row each that waits; the heads come as pages.
+            let num_rows = 1 + u64::from(num_waiters);
+            assert_eq!(bytes_in(&lines), num_rows * LINE + heads, "{lanes:?} {:?}", lines.stats.steps);
+            assert_eq!(bytes_in(&pages), num_rows * PAGE + heads, "{lanes:?} {:?}", pages.stats.steps);
+            assert!(
+                lines.stats.steps.iter().any(|step| step.scan == scan),
+                "{lanes:?} {:?}",
+                lines.stats.steps
+            );
+        }
+    }
+}
+
+#[test]
+fn a_search_of_a_random_graph_reads_less_by_lines() {
+    // Vertex v and (v * 37 + i * 101 + 1) mod n are neighbours: rows of 32 from all over.
+    let n = 20_000_u64;
+    let edges: Vec<(u32, u32)> =
+        (0..n).flat_map(|v| (0..16).map(move |i| (v as u32, ((v * 37 + i * 101 + 1) % n) as u32))).collect();
+    let csr = symmetrized(&csr_of(n as u32, &edges, |_| Weights::Unit)).with_heads(2).expect("fits");
+    for lanes in LANES {
+        let [pages, lines] =
+            [Lines::Never, Lines::Auto].map(|lines| bytes_in(&search(&csr, config(lines, lanes))));
+        assert!(lines < pages, "{lanes:?}: {pages} by pages, {lines} by lines");
+    }
+}
