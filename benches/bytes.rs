@@ -86,6 +86,7 @@ fn main() {
             page_size: PageSize::new(arguments::number("--page-size", 8192)).expect("a size of pages"),
             threads: Some(threads as usize),
             heads,
+            lines: arguments::word("--lines", "auto").parse().expect("auto or never"),
             ..EngineConfig::default()
         };
         let engine = Engine::new(config).expect("valid settings");

@@ -7,14 +7,14 @@ mod expected;
 
 use std::time::{Duration, Instant};
 
-use common::csr_of;
+use common::{csr_of, lined};
 use expected::{assert_distances, assert_ranks, digest_labels, digest_levels};
 use gpuvm_datasets::{GapWeights, NamedGraph};
 use gpuvm_engine::graph::{Csr, Order, Weights};
 use gpuvm_engine::transport::FaultInjection;
 use gpuvm_engine::transport::mlx5::Syndrome;
 use gpuvm_engine::{
-    Access, BfsOptions, DeviceKind, Directions, Engine, EngineConfig, Error, Frames, GpuFacts, Grid,
+    Access, BfsOptions, DeviceKind, Directions, Engine, EngineConfig, Error, Frames, GpuFacts, Grid, Lines,
     MemoryUsage, PageRankOptions, PageSize, PagedArray, PagedArrayOptions, PagingError, PagingStats, Policy,
     SsspOptions, TransportConfig, TransportKind, Variant, Workload, reference, verify,
 };
@@ -54,7 +54,8 @@ fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
             settings.push(gpu(access, variant, Policy::Fifo));
         }
         for &policy in Policy::ALL {
-            let plenty = gpu(Access::Paged, variant, policy);
+            let lines = if policy == Policy::Fifo { Lines::Never } else { Lines::Auto };
+            let plenty = EngineConfig { lines, ..gpu(Access::Paged, variant, policy) };
             let full =
                 Engine::new(plenty.clone()).expect("a GPU").plan(csr, workload).expect("fits").total_bytes;
             let least = with_least_budget(plenty.clone(), csr, workload);
@@ -227,6 +228,30 @@ fn orders_and_directions_give_one_answer_under_every_access() {
     }
 }
 
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
+    let workload = Workload { bfs: true, ..Workload::default() };
+    for num_waiters in [1, 32] {
+        let waiters: Vec<u32> = (1..=num_waiters).map(|page| 2 + page * lined::ROWS_OF_A_PAGE).collect();
+        let csr = lined::hub_with(&waiters);
+        for (lines, unit) in [(Lines::Auto, lined::LINE), (Lines::Never, lined::PAGE)] {
+            let directions = Directions::Pull;
+            let config = EngineConfig {
+                directions,
+                lines,
+                ..gpu(Access::Paged, Variant::Balanced, Policy::PinnedShare)
+            };
+            let engine = Engine::new(config).expect("a GPU");
+            let mut graph = engine.prepare(csr.clone(), workload).expect("fits");
+            let answer = graph.bfs(lined::SOURCE_OF_THE_HUB, &BfsOptions::default()).expect("runs");
+            assert_eq!(answer.levels, reference::bfs(&csr, lined::SOURCE_OF_THE_HUB), "{lines}");
+            let bytes = answer.stats.paging().bytes_in;
+            assert_eq!(bytes, u64::from(1 + num_waiters) * unit + lined::HEADS_OF_THE_HUB, "{lines}");
+        }
+    }
+}
+
 /// A graph whose pages are many more than the least frames: 64 K vertices of degree 16 at random, 1024 pages.
 fn many_pages() -> Csr {
     let mut state = 1_u64;
@@ -245,14 +270,16 @@ fn smallest_budget_gives_the_same_answer_fifty_times() {
     let csr = many_pages();
     let expected = reference::bfs(&csr, 0);
     for &variant in Variant::ALL {
-        let workload = Workload { bfs: true, ..Workload::default() };
-        let config = with_least_budget(gpu(Access::Paged, variant, Policy::Clock), &csr, workload);
-        let engine = Engine::new(config).expect("a GPU");
-        let mut graph = engine.prepare(csr.clone(), workload).expect("the least");
-        for repetition in 0..50 {
-            let answer = graph.bfs(0, &BfsOptions::default()).expect("runs");
-            assert!(answer.levels == expected, "{variant} repetition {repetition}");
-            assert!(answer.stats.paging().evictions > 500);
+        for &lines in Lines::ALL {
+            let workload = Workload { bfs: true, ..Workload::default() };
+            let config = EngineConfig { lines, ..gpu(Access::Paged, variant, Policy::Clock) };
+            let engine = Engine::new(with_least_budget(config, &csr, workload)).expect("a GPU");
+            let mut graph = engine.prepare(csr.clone(), workload).expect("the least");
+            for repetition in 0..50 {
+                let answer = graph.bfs(0, &BfsOptions::default()).expect("runs");
+                assert!(answer.levels == expected, "{variant} {lines} repetition {repetition}");
+                assert!(lines == Lines::Auto || answer.stats.paging().evictions > 500);
+            }
         }
     }
 }

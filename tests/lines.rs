@@ -1,8 +1,10 @@
-//! What BFS reads by lines of 128 bytes and what by pages, on graphs laid out so that both can be counted by hand: every row
-//! has 32 edges, one line, and a page of 4 KiB has the rows of 32 vertices.
+//! What BFS reads by lines of 128 bytes and what by pages, counted by hand.
 
 mod common;
 
+use common::lined::{
+    HEADS_OF_THE_HUB, LINE, PAGE, ROW, ROWS_OF_A_PAGE, SOURCE_OF_THE_HUB, hub_with, two_levels,
+};
 use common::{LANES, csr_of, paged, symmetrized};
 use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{
@@ -10,27 +12,7 @@ use gpuvm_engine::{
     TransportKind, Variant, WarpLanes, Workload, reference,
 };
 
-const LINE: u64 = 128;
-const PAGE: u64 = 4096;
-const ROW: u32 = 32;
-const ROWS_OF_A_PAGE: u32 = 32;
 const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
-
-/// A directed graph of `pages` full pages: vertex 0 leads to `children`, which lead to 32 vertices each after the last
-/// that has edges; all others lead to vertex 0.
-fn two_levels(pages: u32, children: &[u32]) -> Csr {
-    let num_rows = pages * ROWS_OF_A_PAGE;
-    let mut edges = Vec::new();
-    for u in 0..num_rows {
-        let child = children.iter().position(|&child| child == u);
-        edges.extend((0..ROW).map(|i| match (u, child) {
-            (0, _) => (0, children[i as usize % children.len()]),
-            (_, Some(child)) => (u, num_rows + child as u32 * ROW + i),
-            (_, None) => (u, 0),
-        }));
-    }
-    csr_of(num_rows + children.len() as u32 * ROW, &edges, |_| Weights::Unit)
-}
 
 /// Frames for fewer pages than there are, so that a page may leave.
 fn config(lines: Lines, lanes: WarpLanes) -> EngineConfig {
@@ -108,28 +90,9 @@ fn transports_that_move_pages_alone_read_no_lines() {
     }
 }
 
-/// A directed graph with its reverse, into whose vertices 2 to 12801 32 edges lead each, all from vertex 2, but those of
-/// vertex 2 from vertex 12802, and the first two into each of the `waiters` from vertices 0 and 1, which nothing leads to.
-fn hub_with(waiters: &[u32]) -> Csr {
-    let source = 2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE;
-    let edges: Vec<(u32, u32)> = (2..source)
-        .flat_map(|v| {
-            (0..ROW).map(move |i| match v {
-                2 => (source, v),
-                _ if i < 2 && waiters.contains(&v) => (i, v),
-                _ => (2, v),
-            })
-        })
-        .collect();
-    csr_of(source + 1, &edges, |_| Weights::Unit).with_reverse(2).expect("fits")
-}
-
-const PAGES_OF_THE_HUB: u32 = 400;
-
 #[test]
 fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
-    let (source, heads) =
-        (2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE, u64::from(2 + PAGES_OF_THE_HUB * ROWS_OF_A_PAGE) * 8);
+    let (source, heads) = (SOURCE_OF_THE_HUB, HEADS_OF_THE_HUB);
     for (num_waiters, scan) in [(32, Scan::Tails), (1, Scan::Lines)] {
         let waiters: Vec<u32> = (1..=num_waiters).map(|page| 2 + page * ROWS_OF_A_PAGE).collect();
         let csr = hub_with(&waiters);

@@ -32,7 +32,7 @@ use bytesize::ByteSize;
 use clap::{Parser, ValueEnum};
 use gpuvm_datasets::{GapGenerator, GapKind, GapRule, GapWeights, Grid, NamedGraph};
 use gpuvm_engine::graph::{Csr, VertexId};
-use gpuvm_engine::{Access, DeviceKind, Engine, EngineConfig, Error, Variant};
+use gpuvm_engine::{Access, DeviceKind, Engine, EngineConfig, Error, Lines, Variant};
 use gpuvm_loaders::LoadOptions;
 use serde::Serialize;
 
@@ -63,6 +63,9 @@ struct Options {
     /// Paged rows: frames in percent of the pages (25%), or device memory for everything (8G)
     #[arg(long, value_delimiter = ',', default_value = "100%,50%,25%,12.5%")]
     budgets: Vec<Budget>,
+    /// Paged rows of BFS: whether it may read lines of 128 bytes instead of pages
+    #[arg(long, value_delimiter = ',', default_value = "auto")]
+    lines: Vec<Lines>,
     /// Certify the answer from every source, not that from the first alone
     #[arg(long)]
     certify_all: bool,
@@ -165,6 +168,7 @@ fn main() {
         repeats: options.repeats as usize,
         accesses: options.accesses.clone(),
         budgets: options.budgets.clone(),
+        lines: options.lines.clone(),
         certify_all: options.certify_all,
         deadline,
         report: Report::new(engine.device_name(), link, options.json.clone()),
@@ -261,6 +265,7 @@ struct Bench {
     repeats: usize,
     accesses: Vec<Access>,
     budgets: Vec<Budget>,
+    lines: Vec<Lines>,
     certify_all: bool,
     deadline: Option<Instant>,
     report: Report,
@@ -293,7 +298,11 @@ impl Bench {
         for budget in self.budgets.clone().into_iter().filter(|_| has_paged) {
             let both: &[_] =
                 if balanced { &[Temperature::Cold, Temperature::Warm] } else { &[Temperature::Cold] };
-            self.rows(graph, algorithm, &paged, Some(budget), num_runs, both);
+            let of_bfs = if algorithm == Algorithm::Bfs { self.lines.clone() } else { vec![Lines::Auto] };
+            for lines in of_bfs {
+                let config = EngineConfig { lines, ..paged.clone() };
+                self.rows(graph, algorithm, &config, Some(budget), num_runs, both);
+            }
         }
         for config in managed.into_iter().filter(|_| has_managed) {
             self.unified_rows(graph, algorithm, &config, balanced);

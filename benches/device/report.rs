@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gpuvm_engine::graph::Csr;
-use gpuvm_engine::{Access, EngineConfig, PagingStats, StepStats, Variant};
+use gpuvm_engine::{Access, EngineConfig, Lines, PagingStats, StepStats, Variant};
 use serde::Serialize;
 
 use crate::Budget;
@@ -25,6 +25,8 @@ pub struct Row {
     algorithm: Algorithm,
     access: Access,
     variant: Variant,
+    /// Whether a paged BFS may read lines.
+    lines: Lines,
     /// None unless paged.
     budget: Option<Budget>,
     pub temperature: Temperature,
@@ -39,7 +41,8 @@ impl Row {
         temperature: Temperature,
     ) -> Self {
         let access = config.access.expect("every row has its access");
-        Self { graph: graph.to_owned(), algorithm, access, variant: config.variant, budget, temperature }
+        let (graph, variant, lines) = (graph.to_owned(), config.variant, config.lines);
+        Self { graph, algorithm, access, variant, lines, budget, temperature }
     }
 
     /// Whether the graph is one of many small levels.
@@ -52,6 +55,9 @@ impl Row {
         let mut name = format!("{}/{}/{}", self.algorithm.name(), self.graph, self.access);
         if let Some(budget) = self.budget {
             name += &format!(" {budget}");
+        }
+        if self.lines == Lines::Never {
+            name += " no lines";
         }
         // The edges of `resident` are always there, and nothing keeps those of zero-copy.
         if !matches!(self.access, Access::Resident | Access::ZeroCopy)
@@ -264,7 +270,7 @@ impl Report {
             let row = &measured.row;
             (&row.graph, row.algorithm) == (&of.graph, of.algorithm)
                 && (row.access, row.budget) == (access, percent.map(Budget::Percent))
-                && row.variant == Variant::Balanced
+                && (row.variant, row.lines) == (Variant::Balanced, Lines::Auto)
                 && row.temperature == Temperature::Cold
         })
     }

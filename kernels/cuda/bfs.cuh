@@ -170,21 +170,22 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
   const FrontierSearch search = search_of_step(args, view);
   const u64 num_heads = u64(1) << graph.heads_shift;
   u64 looked = 0;
-  WorkItems work{graph.num_segments, 1};
-  u64 s, last;
-  while (work.take(warp, view, s, last)) {
+  WorkItems work{graph.num_segments, batch_of_segments(warp, graph.num_segments)};
+  for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
     SegmentReader<Edges> segment(edges, segment_begin);
-    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
-         first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
+    const u64 last_vertex = last_vertex_of_segment(graph, s);
+    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s]; first <= last_vertex; first += kLanes) {
       const u64 v = first + warp.lane;
       u64 begin = 0, length = 0;
-      if (v < graph.num_vertices && row_offsets[v] < segment_end) {
-        const u64 end = smaller(row_offsets[v + 1], segment_end);
+      if (v <= last_vertex) {
+        // All loads before the first use: a step that finds little waits for nothing else.
+        const u32 level = load_relaxed(&levels[v]);
         begin = row_offsets[v] + num_heads;
+        const u64 end = smaller(row_offsets[v + 1], segment_end);
         if (begin < segment_begin) begin = segment_begin;
-        if (begin < end && load_relaxed(&levels[v]) == kUnreached) length = end - begin;
+        if (begin < end && level == kUnreached) length = end - begin;
       }
       if (!warp.any(length != 0)) continue;
       const bool is_long = kShortRow != 0 && length > kShortRow;

@@ -223,22 +223,21 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   const u64 num_heads = u64(1) << graph.heads_shift;
   const u64 pulling = living_searches(view.step) & ~pushing_searches(view.step);
   u64 looked = 0;
-  WorkItems work{graph.num_segments, 1};
-  u64 s, last;
-  while (work.take(warp, view, s, last)) {
+  WorkItems work{graph.num_segments, batch_of_segments(warp, graph.num_segments)};
+  for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
     EdgeRun segment{nullptr, nullptr};
-    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
-         first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
+    const u64 last_vertex = last_vertex_of_segment(graph, s);
+    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s]; first <= last_vertex; first += kLanes) {
       const u64 v = first + warp.lane;
       u64 begin = 0, length = 0, missing = 0;
-      if (v < graph.num_vertices && row_offsets[v] < segment_end) {
-        const u64 end = smaller(row_offsets[v + 1], segment_end);
+      if (v <= last_vertex) {
+        missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
         begin = row_offsets[v] + num_heads;
+        const u64 end = smaller(row_offsets[v + 1], segment_end);
         if (begin < segment_begin) begin = segment_begin;
-        if (begin < end) missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
-        if (missing != 0) length = end - begin;
+        if (missing != 0 && begin < end) length = end - begin;
       }
       if (!warp.any(length != 0)) continue;
       if (segment.columns == nullptr) {

@@ -382,6 +382,18 @@ GPUVM_DEVICE void scan_chunks(Warp& warp, const StepView& view, const Edges& edg
   }
 }
 
+// How many segments a warp takes at a time, in address order: one, or of many a few, since each taking is an atomic on one
+// word, but never so many that the last warps have long to go.
+GPUVM_DEVICE u32 batch_of_segments(const Warp& warp, u64 num_segments) {
+  return u32(smaller(num_segments / (u64(64) * warp.num_warps), 7)) + 1;
+}
+
+// The last vertex whose row may have edges in segment `s` of a graph with heads, which end with the last vertex that has any.
+GPUVM_DEVICE u64 last_vertex_of_segment(const GraphView& graph, u64 s) {
+  return s + 1 < graph.num_segments ? pointer<const u32>(graph.segment_first_vertex)[s + 1]
+                                    : graph.num_head_vertices - 1;
+}
+
 // The edges of one segment, for a warp that goes through its rows: under one reference to their page, taken when the first
 // is wanted; or by lines as long as these are few.
 template <class Edges>

@@ -1,6 +1,8 @@
 //! What several test programs need: settings to run through, and random graphs.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod lined;
+
 use gpuvm_engine::graph::{Csr, Weights};
 use gpuvm_engine::{Access, Engine, EngineConfig, PageSize, Policy, Variant, WarpLanes, Workload};
 use proptest::prelude::*;
