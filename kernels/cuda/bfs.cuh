@@ -193,7 +193,7 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
       if (!segment.open(warp, is_long ? num_lines(begin, length) : length != 0)) return;
       const u64 looked_before = looked;
       bool found = !is_long && search.among(segment.run.columns + (begin - segment_begin), begin, length, looked);
-      if (segment.by_lines()) segment.lines += warp.sum(is_long || length == 0 ? 0 : num_lines(begin, looked - looked_before) - 1);
+      segment.add_rest(warp, begin, looked - looked_before);
       for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
         const u32 lane = lowest_bit(lanes);
         const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
@@ -309,6 +309,15 @@ GPUVM_DEVICE void plan_push(const BfsArgs& args, Step& step) {
                                                            : scan_of_frontier(args.traversal, step);
 }
 
+// Visits the edges of such a step.
+template <class Visitor>
+GPUVM_DEVICE void push_frontier(Warp& warp, const TraversalView& view, const StepView& step, const Visitor& visitor) {
+  if (step.graph.paged)
+    scan(warp, step, LinedEdges(view, step.graph, step.step.scan, step.step.by_lines), visitor);
+  else
+    scan(warp, step, PlainEdges<UnitWeight>(view, step.graph, step.step.scan), visitor);
+}
+
 // Vertices with heads that are unvisited, at most.
 GPUVM_DEVICE u64 num_unvisited(const BfsArgs& args, const Step& step) {
   return smaller(args.incoming.num_head_vertices, args.num_reachable - 1 - step.total_discovered);
@@ -375,15 +384,21 @@ GPUVM_DEVICE u64 cost_of_pull(const BfsArgs& args, const Step& step, u64 push) {
   return heads + cost_of_rest(args, step, push, {waiting_edges, pages, u64(waiting)});
 }
 
+// Has a step go over the tails: by lines even if pages are cheaper for all, since vertices that wait are crowded in some
+// pages, and few in most.
+GPUVM_DEVICE void plan_tails(const BfsArgs& args, Step& step) {
+  step.scan = kScanTails;
+  step.by_lines = args.reads_lines;
+}
+
 // How the rest of a level is found, once the heads are read.
 GPUVM_DEVICE void plan_rest(const BfsArgs& args, Step& step, const StepCounters* counters) {
   const Waiting waiting = Waiting::counted(counters);
   const u64 push = args.always_pulls ? ~u64(0) : cost_of_push(args, step);
   const u64 rest = cost_of_rest(args, step, push, waiting);
   if (rest == push) return plan_push(args, step);
-  step.scan = rest == cost_of_tails(args, step, waiting) ? kScanTails : kScanLines;
-  // Even if pages are cheaper for all: vertices that wait are crowded in some pages, and few in most.
-  step.by_lines = args.reads_lines;
+  plan_tails(args, step);
+  if (rest != cost_of_tails(args, step, waiting)) step.scan = kScanLines;
 }
 
 // Whether there is a step after `done`; `next` is the one that pushes the next level, or becomes another.
@@ -434,14 +449,10 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
             else
               pull_tails(warp, args, view, PlainEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
             break;
-          default: {
-            const BfsVisitor visitor{levels, pointer<u32>(args.parents), pointer<const u32>(args.original_ids),
-                                     u32(view.step.level), view.step.by_one_block != 0};
-            if (view.graph.paged)
-              scan(warp, view, LinedEdges(args.traversal, view.graph, view.step.scan, view.step.by_lines), visitor);
-            else
-              scan(warp, view, PlainEdges<UnitWeight>(args.traversal, view.graph, view.step.scan), visitor);
-          }
+          default:
+            push_frontier(warp, args.traversal, view,
+                          BfsVisitor{levels, pointer<u32>(args.parents), pointer<const u32>(args.original_ids),
+                                     u32(view.step.level), view.step.by_one_block != 0});
         }
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {

@@ -43,7 +43,7 @@ GPUVM_DEVICE WaitingVertices* waiting_vertices(const BfsBatchArgs& args, u64 lev
 
 // Pages of rows that come in address order, a lane each: one that is the last of a row and the first of the next counts once.
 struct PagesInOrder {
-  u64 pages = 0;  // of this lane's rows
+  u64 vertices = 0, pages = 0;  // of this lane's rows
   u64 last_page = kNoPage;
 
   GPUVM_DEVICE void add(const Warp& warp, bool takes, u64 first, u64 last) {
@@ -51,7 +51,10 @@ struct PagesInOrder {
     if (lanes == 0) return;
     const u32 below = lanes & warp.lanes_below();
     const u64 of_lane_below = warp.read_lane(last, below != 0 ? highest_bit(below) : 0);
-    if (takes) pages += last - first + ((below != 0 ? of_lane_below : last_page) == first ? 0 : 1);
+    if (takes) {
+      ++vertices;
+      pages += last - first + ((below != 0 ? of_lane_below : last_page) == first ? 0 : 1);
+    }
     last_page = warp.read_lane(last, highest_bit(lanes));
   }
 };
@@ -167,13 +170,14 @@ GPUVM_DEVICE void batch_heads(Warp& warp, const BfsBatchArgs& args, const StepVi
     if (waiting_of_search[i] != 0) add_relaxed_only(&counts->of_search[i * kLanes + warp.lane], waiting_of_search[i]);
   looked = warp.sum(looked);
   waiting_edges = warp.sum(waiting_edges);
-  const u64 waiting_pages = warp.sum(waiting.pages);
+  const u64 waiting_pages = warp.sum(waiting.pages), num_waiting = warp.sum(waiting.vertices);
   if (!warp.leads()) return;
   warp.stats.edges += looked;
   if (sampled != 0) add_relaxed_only(&counts->looked, sampled);
   if (waiting_edges == 0) return;
   add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
   add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+  add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, num_waiting);
 }
 
 // Counts what the rest of a level has to read, if some searches push and the others pull: vertices and edges of the frontier
@@ -206,10 +210,11 @@ GPUVM_DEVICE void measure_rest(Warp& warp, const BfsBatchArgs& args, const StepV
   add_to_sum(warp, view, kSumOfPushedVertices, pushed_vertices);
   add_to_sum(warp, view, kSumOfPushedEdges, pushed_edges);
   waiting_edges = warp.sum(waiting_edges);
-  const u64 waiting_pages = warp.sum(waiting.pages);
+  const u64 waiting_pages = warp.sum(waiting.pages), num_waiting = warp.sum(waiting.vertices);
   if (!warp.leads() || waiting_edges == 0) return;
   add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
   add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+  add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, num_waiting);
 }
 
 // Bottom-up over the edges beyond the heads, of vertices that some search that pulls has not reached: all segments in address order.
@@ -227,7 +232,7 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    EdgeRun segment{nullptr, nullptr};
+    SegmentReader<Edges> segment(edges, segment_begin);
     const u64 last_vertex = last_vertex_of_segment(graph, s);
     for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s]; first <= last_vertex; first += kLanes) {
       const u64 v = first + warp.lane;
@@ -240,22 +245,22 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
         if (missing != 0 && begin < end) length = end - begin;
       }
       if (!warp.any(length != 0)) continue;
-      if (segment.columns == nullptr) {
-        segment = edges.acquire(warp, segment_begin, 1);
-        if (segment.columns == nullptr) return;
-      }
       const bool is_long = kShortRow != 0 && length > kShortRow;
-      u64 found = is_long ? 0 : search.among(segment.columns + (begin - segment_begin), begin, length, missing, looked);
+      if (!segment.open(warp, is_long ? num_lines(begin, length) : length != 0)) return;
+      const u64 looked_before = looked;
+      u64 found =
+          is_long ? 0 : search.among(segment.run.columns + (begin - segment_begin), begin, length, missing, looked);
+      segment.add_rest(warp, begin, looked - looked_before);
       for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
         const u32 lane = lowest_bit(lanes);
         const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
-        const u64 of_row = search.among(warp, segment.columns + (row_begin - segment_begin), row_begin, row_length,
+        const u64 of_row = search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length,
                                         warp.read_lane(missing, lane), looked);
         if (warp.lane == lane) found = of_row;
       }
       if (found != 0) or_relaxed(&next[v], found);
     }
-    if (segment.columns != nullptr) edges.release(warp, segment_begin, 1);
+    segment.close(warp);
   }
   looked = warp.sum(looked);
   if (warp.leads()) warp.stats.edges += looked;
@@ -343,6 +348,7 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     next.window_edges = entries_in_log(done) + done.num_vertices;
     if (next.frontier_edges == 0 || next.level >= search.depth_limit || next.threshold_before >= search.num_reachable)
       return false;
+    plan_push(search, next);
     if (search.incoming.num_head_vertices != 0 &&
         (search.always_pulls || cost_of_heads(search, next) < cost_of_push(search, next)))
       next.scan = kScanHeads;
@@ -354,7 +360,10 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     if (load_relaxed(&counters->totals[kStatWaitingEdges].value) != 0) {
       next = rest_of_level(next, done, kRestOfLevel);
       const u64 tails = cost_of_tails(search, next, Waiting::counted(counters)), push = cost_of_push(search, next);
-      next.scan = search.always_pulls || tails < push ? kScanTails : scan_of_frontier(search.traversal, next);
+      if (search.always_pulls || tails < push)
+        plan_tails(search, next);
+      else
+        plan_push(search, next);
       const u64 pushing = search.always_pulls ? 0 : searches_to_push(args, done) & living_searches(done);
       if (pushing != 0 && pushing != living_searches(done)) {
         next.scan = kScanVertices;
@@ -373,15 +382,18 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     if (cost_of_tails(search, next, Waiting::counted(counters)) + cost_of_push(search, pushed) < done.cutoff) {
       // In the order of addresses: the queue has the vertices of all searches.
       next.scan = search.traversal.dense_scan;
+      next.by_lines = push_by_lines(search, pushed) < push_by_pages(search, pushed);
     } else {
       next.window_end = 0;
-      next.scan =
-          done.cutoff < cost_of_push(search, next) ? kScanTails : scan_of_frontier(search.traversal, next);
+      if (done.cutoff < cost_of_push(search, next))
+        plan_tails(search, next);
+      else
+        plan_push(search, next);
     }
     return true;
   } else if (pushing_searches(done) != 0 && done.scan != kScanTails) {
     next = rest_of_level(next, done, kRestOfLevel);
-    next.scan = kScanTails;
+    plan_tails(search, next);
     return true;
   }
   // What a queue was kept of is all that was found.
@@ -409,15 +421,14 @@ GPUVM_DEVICE void bfs_batch(Warp& warp, const BfsBatchArgs& args) {
           case kScanHeads: batch_heads(warp, args, view); break;
           case kScanTails:
             if (incoming.paged)
-              batch_tails(warp, args, view, PagedEdges<UnitWeight>(traversal, incoming, kScanTails));
+              batch_tails(warp, args, view, LinedEdges(traversal, incoming, kScanTails, view.step.by_lines));
             else
               batch_tails(warp, args, view, PlainEdges<UnitWeight>(traversal, incoming, kScanTails));
             break;
           default:
-            traverse<UnitWeight>(
-                warp, traversal, view,
-                BatchVisitor{pointer<const u64>(args.frontier), pointer<const u64>(args.seen), pointer<u64>(args.next),
-                             view.step});
+            push_frontier(warp, traversal, view,
+                          BatchVisitor{pointer<const u64>(args.frontier), pointer<const u64>(args.seen),
+                                       pointer<u64>(args.next), view.step});
         }
       },
       [&](Step& next, const Step& done, const StepCounters* counters) {

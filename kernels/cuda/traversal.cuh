@@ -406,8 +406,6 @@ struct SegmentReader {
 
   GPUVM_DEVICE SegmentReader(const Edges& edges, u64 begin) : edges(edges), begin(begin) {}
 
-  GPUVM_DEVICE bool by_lines() const { return Edges::kReadsLines && !is_held; }
-
   // Before edges are read, by all lanes: `my_lines` are those that this lane wants, if they should be read by lines.
   // False if the run was stopped.
   GPUVM_DEVICE bool open(Warp& warp, u64 my_lines) {
@@ -425,6 +423,11 @@ struct SegmentReader {
     run = edges.acquire(warp, begin, 1);
     is_held = true;
     return run.columns != nullptr;
+  }
+
+  // After a read, by all lanes: each read `length` edges from `begin` on of which `open` was told one line, or none.
+  GPUVM_DEVICE void add_rest(Warp& warp, u64 begin, u64 length) {
+    if (Edges::kReadsLines && !is_held) lines += warp.sum(length == 0 ? 0 : num_lines(begin, length) - 1);
   }
 
   // After the last read.

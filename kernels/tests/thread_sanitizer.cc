@@ -335,11 +335,11 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool rea
   }
   state.step.scan = kScanChunks;
   state.step.num_vertices = 64;
+  state.step.by_lines = reads_lines;
   state.step.window_begin = ~u64(0);  // all searches live
   std::vector<WaitingVertices> waiting(2, WaitingVertices{});
   BfsBatchArgs batch{};
   batch.search = args;
-  batch.search.reads_lines = 0;
   batch.seen = address(seen);
   batch.frontier = address(frontier);
   batch.next = address(next);

@@ -72,14 +72,6 @@ impl PreparedGraph {
         let mut stats = RunStats::default();
         if edges > 0 && options.depth_limit != Some(0) && options.target != Some(source) {
             let traversal = self.traversal(false, true);
-            // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
-            let pulls = !options.parents && self.config.directions != Directions::Push;
-            let incoming = if pulls { self.incoming_view(&traversal.graph) } else { GraphView::default() };
-            // Where every page has a frame and all rows are read, without pulls, lines are read besides.
-            let reads_lines = self.config.lines == Lines::Auto
-                && self.plan.access == Access::Paged
-                && self.config.transport.kind == TransportKind::Direct
-                && (self.plan.evicts() || incoming.num_head_vertices > 0);
             let args = BfsArgs {
                 traversal,
                 levels: self.levels.address(),
@@ -87,11 +79,10 @@ impl PreparedGraph {
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 original_ids: self.original_ids.address(),
                 target: target.unwrap_or(VertexId::MAX),
-                incoming,
-                reads_lines: reads_lines.into(),
-                ..self.search_args(traversal)
+                // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
+                ..self.search_args(traversal, !options.parents)
             };
-            let first = Step { by_lines: reads_lines.into(), ..self.first_step(&traversal, size, edges) };
+            let first = Step { by_lines: args.reads_lines, ..self.first_step(&traversal, size, edges) };
             let (end, steps) = self.run(&args, &traversal, first)?;
             stats.steps = steps;
             reached += end.total_discovered;
@@ -107,10 +98,21 @@ impl PreparedGraph {
         Ok(BfsResult { source, levels, parents, reached, max_level, stats })
     }
 
-    /// What a search of this graph is told, whatever it looks for.
-    pub(crate) fn search_args(&self, traversal: TraversalView) -> BfsArgs {
+    /// What a search of this graph is told, whatever it looks for; `pulls` if it may look from both ends.
+    pub(crate) fn search_args(&self, traversal: TraversalView, pulls: bool) -> BfsArgs {
+        let incoming = match pulls && self.config.directions != Directions::Push {
+            true => self.incoming_view(&traversal.graph),
+            false => GraphView::default(),
+        };
+        // Without pulls all rows are read: where every page has a frame lines would only come on top.
+        let reads_lines = self.config.lines == Lines::Auto
+            && self.plan.access == Access::Paged
+            && self.config.transport.kind == TransportKind::Direct
+            && (self.plan.evicts() || incoming.num_head_vertices > 0);
         BfsArgs {
             traversal,
+            incoming,
+            reads_lines: reads_lines.into(),
             num_reachable: self.num_reachable,
             always_pulls: (self.config.directions == Directions::Pull).into(),
             fetch_bytes: if self.fetches() { self.plan.page_size.bytes() } else { 0 },

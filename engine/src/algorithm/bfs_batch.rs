@@ -1,11 +1,10 @@
 use std::time::Instant;
 
-use gpuvm_kernels::layout::{BfsArgs, BfsBatchArgs, GraphView, Step};
+use gpuvm_kernels::layout::{BfsArgs, BfsBatchArgs, Step};
 use memmap2::MmapMut;
 use rayon::prelude::*;
 
 use crate::answer::{Level, UNREACHED};
-use crate::config::Directions;
 use crate::engine::PreparedGraph;
 use crate::error::Error;
 use crate::frontier::FrontierSize;
@@ -300,19 +299,13 @@ impl PreparedGraph {
         let mut stats = RunStats::default();
         if edges > 0 && depth_limit > 0 {
             let traversal = self.traversal(false, true);
-            let search = BfsArgs {
-                depth_limit,
-                incoming: match self.config.directions == Directions::Push {
-                    true => GraphView::default(),
-                    false => self.incoming_view(&traversal.graph),
-                },
-                ..self.search_args(traversal)
-            };
+            let search = BfsArgs { depth_limit, ..self.search_args(traversal, true) };
             let settled = masks.iter().filter(|&&(_, mask)| mask == all).count() as u64;
             let mut first = Step {
                 threshold: 0,
                 threshold_before: settled,
                 window_begin: all,
+                by_lines: search.reads_lines,
                 ..self.first_step(&traversal, size, edges)
             };
             let args = BfsBatchArgs {
