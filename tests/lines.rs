@@ -59,9 +59,7 @@ fn a_page_of_which_all_rows_are_wanted_is_fetched() {
     let children: Vec<u32> = (32..64).collect();
     let csr = two_levels(100, &children);
     for lanes in LANES {
-        let bytes = bytes_in(&search(&csr, config(Lines::Auto, lanes)));
-        // Where a lane is a warp, up to half of the page's lines come before the page.
-        assert!((LINE + PAGE..=LINE + PAGE + 16 * LINE).contains(&bytes), "{lanes:?} {bytes}");
+        assert_eq!(bytes_in(&search(&csr, config(Lines::Auto, lanes))), LINE + PAGE, "{lanes:?}");
     }
 }
 
@@ -110,6 +108,24 @@ fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
                 "{lanes:?} {:?}",
                 lines.stats.steps
             );
+        }
+    }
+}
+
+#[test]
+fn a_batch_reads_the_line_of_a_row_as_one_search_does() {
+    let workload = Workload { bfs_batch: true, ..Workload::NONE };
+    let waiters: Vec<u32> = (1..=32).map(|page| 2 + page * ROWS_OF_A_PAGE).collect();
+    let csr = hub_with(&waiters);
+    for lanes in LANES {
+        for (lines, unit) in [(Lines::Auto, LINE), (Lines::Never, PAGE)] {
+            let config = EngineConfig { directions: Directions::Pull, ..config(lines, lanes) };
+            let engine = Engine::new(config).expect("valid");
+            let mut prepared = engine.prepare(csr.clone(), workload).expect("fits");
+            let answer = prepared.bfs_batch(&[SOURCE_OF_THE_HUB], None).expect("runs");
+            assert_eq!(answer.levels(0), reference::bfs(&csr, SOURCE_OF_THE_HUB));
+            let bytes = answer.runs[0].paging().bytes_in;
+            assert_eq!(bytes, 33 * unit + HEADS_OF_THE_HUB, "{lanes:?} {:?}", answer.runs[0].steps);
         }
     }
 }

@@ -174,26 +174,39 @@ GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& vi
   for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    SegmentReader<Edges> segment(edges, segment_begin);
+    const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
     const u64 last_vertex = last_vertex_of_segment(graph, s);
-    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s]; first <= last_vertex; first += kLanes) {
-      const u64 v = first + warp.lane;
-      u64 begin = 0, length = 0;
-      if (v <= last_vertex) {
-        // All loads before the first use: a step that finds little waits for nothing else.
-        const u32 level = load_relaxed(&levels[v]);
-        begin = row_offsets[v] + num_heads;
-        const u64 end = smaller(row_offsets[v + 1], segment_end);
-        if (begin < segment_begin) begin = segment_begin;
-        if (begin < end && level == kUnreached) length = end - begin;
-      }
-      if (!warp.any(length != 0)) continue;
-      const bool is_long = kShortRow != 0 && length > kShortRow;
+    // The edges of vertex v in this segment, if it waits, from `begin` on.
+    auto waiting_of = [&](u64 v, u64& begin) {
+      if (v > last_vertex) return u64(0);
+      // All loads before the first use: a step that finds little waits for nothing else.
+      const u32 level = load_relaxed(&levels[v]);
+      begin = row_offsets[v] + num_heads;
+      const u64 end = smaller(row_offsets[v + 1], segment_end);
+      if (begin < segment_begin) begin = segment_begin;
+      return begin < end && level == kUnreached ? end - begin : 0;
+    };
+    SegmentReader<Edges> segment(edges, segment_begin);
+    if (segment.needs_plan()) {
       // A short row is read by one lane up to the first that it finds, mostly in its first line.
-      if (!segment.open(warp, is_long ? num_lines(begin, length) : length != 0)) return;
+      u64 lines = 0;
+      for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+        u64 begin = 0;
+        const u64 length = waiting_of(first + warp.lane, begin);
+        lines += length > kShortRow && kShortRow != 0 ? num_lines(begin, length) : length != 0;
+      }
+      if (!segment.plan(warp, lines)) continue;
+    }
+    for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+      const u64 v = first + warp.lane;
+      u64 begin = 0;
+      const u64 length = waiting_of(v, begin);
+      if (!warp.any(length != 0)) continue;
+      if (!segment.open(warp)) return;
+      const bool is_long = kShortRow != 0 && length > kShortRow;
       const u64 looked_before = looked;
       bool found = !is_long && search.among(segment.run.columns + (begin - segment_begin), begin, length, looked);
-      segment.add_rest(warp, begin, looked - looked_before);
+      segment.add_read(warp, begin, is_long ? length : looked - looked_before);
       for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
         const u32 lane = lowest_bit(lanes);
         const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);

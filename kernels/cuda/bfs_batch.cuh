@@ -232,25 +232,40 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    SegmentReader<Edges> segment(edges, segment_begin);
+    const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
     const u64 last_vertex = last_vertex_of_segment(graph, s);
-    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s]; first <= last_vertex; first += kLanes) {
-      const u64 v = first + warp.lane;
-      u64 begin = 0, length = 0, missing = 0;
-      if (v <= last_vertex) {
-        missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
-        begin = row_offsets[v] + num_heads;
-        const u64 end = smaller(row_offsets[v + 1], segment_end);
-        if (begin < segment_begin) begin = segment_begin;
-        if (missing != 0 && begin < end) length = end - begin;
+    // What vertex v still looks for in this segment, among `length` edges from `begin` on.
+    auto missing_of = [&](u64 v, u64& begin, u64& length) {
+      if (v > last_vertex) return u64(0);
+      const u64 missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
+      begin = row_offsets[v] + num_heads;
+      const u64 end = smaller(row_offsets[v + 1], segment_end);
+      if (begin < segment_begin) begin = segment_begin;
+      length = missing != 0 && begin < end ? end - begin : 0;
+      return missing;
+    };
+    SegmentReader<Edges> segment(edges, segment_begin);
+    if (segment.needs_plan()) {
+      // Most rows are read to their ends, for some search.
+      u64 lines = 0;
+      for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+        u64 begin = 0, length = 0;
+        missing_of(first + warp.lane, begin, length);
+        lines += num_lines(begin, length);
       }
+      if (!segment.plan(warp, lines)) continue;
+    }
+    for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+      const u64 v = first + warp.lane;
+      u64 begin = 0, length = 0;
+      const u64 missing = missing_of(v, begin, length);
       if (!warp.any(length != 0)) continue;
+      if (!segment.open(warp)) return;
       const bool is_long = kShortRow != 0 && length > kShortRow;
-      if (!segment.open(warp, is_long ? num_lines(begin, length) : length != 0)) return;
       const u64 looked_before = looked;
       u64 found =
           is_long ? 0 : search.among(segment.run.columns + (begin - segment_begin), begin, length, missing, looked);
-      segment.add_rest(warp, begin, looked - looked_before);
+      segment.add_read(warp, begin, is_long ? length : looked - looked_before);
       for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
         const u32 lane = lowest_bit(lanes);
         const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);

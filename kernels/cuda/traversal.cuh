@@ -395,29 +395,40 @@ GPUVM_DEVICE u64 last_vertex_of_segment(const GraphView& graph, u64 s) {
 }
 
 // The edges of one segment, for a warp that goes through its rows: under one reference to their page, taken when the first
-// is wanted; or by lines as long as these are few.
+// is wanted; or by lines, if these are few, of a page that is not resident.
 template <class Edges>
 struct SegmentReader {
   const Edges& edges;
   u64 begin;                      // the segment's first edge
-  EdgeRun run{nullptr, nullptr};  // from `begin` on, as `open` left it
+  EdgeRun run{nullptr, nullptr};  // from `begin` on, once it is open
   bool is_held = false;           // `run` is in a page, under a reference
-  u64 lines = 0;                  // read so far
+  bool by_lines = false;
+  u64 lines = 0;  // read so far
 
   GPUVM_DEVICE SegmentReader(const Edges& edges, u64 begin) : edges(edges), begin(begin) {}
 
-  // Before edges are read, by all lanes: `my_lines` are those that this lane wants, if they should be read by lines.
-  // False if the run was stopped.
-  GPUVM_DEVICE bool open(Warp& warp, u64 my_lines) {
+  // Whether to ask for a plan.
+  GPUVM_DEVICE bool needs_plan() const {
+    if constexpr (Edges::kReadsLines) return edges.max_lines != 0;
+    return false;
+  }
+
+  // Before the rows are gone through, by all lanes: of how many lines each knows that they will be read. False if there are
+  // none.
+  GPUVM_DEVICE bool plan(Warp& warp, u64 my_lines) {
+    const u64 wanted = warp.sum(my_lines);
+    if constexpr (Edges::kReadsLines)
+      by_lines = wanted <= edges.max_lines && warp.broadcast(u32(edges.is_absent(begin))) != 0;
+    return wanted != 0;
+  }
+
+  // Before edges are read, by all lanes. False if the run was stopped.
+  GPUVM_DEVICE bool open(Warp& warp) {
     if (is_held) return true;
     if constexpr (Edges::kReadsLines) {
-      if (edges.max_lines != 0) {
-        const u64 wanted = lines + warp.sum(my_lines);
-        if (wanted <= edges.max_lines && (run.columns != nullptr || warp.broadcast(u32(edges.is_absent(begin))))) {
-          run = edges.in_host(begin);
-          lines = wanted;
-          return true;
-        }
+      if (by_lines && lines <= edges.max_lines) {
+        run = edges.in_host(begin);
+        return true;
       }
     }
     run = edges.acquire(warp, begin, 1);
@@ -425,9 +436,9 @@ struct SegmentReader {
     return run.columns != nullptr;
   }
 
-  // After a read, by all lanes: each read `length` edges from `begin` on of which `open` was told one line, or none.
-  GPUVM_DEVICE void add_rest(Warp& warp, u64 begin, u64 length) {
-    if (Edges::kReadsLines && !is_held) lines += warp.sum(length == 0 ? 0 : num_lines(begin, length) - 1);
+  // After each lane read `length` edges from `first` on, or none.
+  GPUVM_DEVICE void add_read(Warp& warp, u64 first, u64 length) {
+    if (Edges::kReadsLines && !is_held) lines += warp.sum(num_lines(first, length));
   }
 
   // After the last read.
@@ -448,22 +459,35 @@ GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& e
   while (work.take(warp, view, s, last)) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    SegmentReader<Edges> segment(edges, segment_begin);
     // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones.
-    for (u64 first = pointer<const u32>(graph.segment_first_vertex)[s];
-         first < graph.num_vertices && row_offsets[first] < segment_end; first += kLanes) {
-      const u64 u = first + warp.lane;
-      Chunk mine{};
+    const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
+    auto has_more = [&](u64 first) { return first < graph.num_vertices && row_offsets[first] < segment_end; };
+    auto chunk_of = [&](u64 u) {
+      Chunk chunk{};
       if (u < graph.num_vertices && row_offsets[u] < segment_end && row_offsets[u] != row_offsets[u + 1] &&
           visitor.is_active(u32(u))) {
-        mine.u = u32(u);
-        mine.begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
-        mine.length = smaller(row_offsets[u + 1], segment_end) - mine.begin;
+        chunk.u = u32(u);
+        chunk.begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
+        chunk.length = smaller(row_offsets[u + 1], segment_end) - chunk.begin;
       }
+      return chunk;
+    };
+    SegmentReader<Edges> segment(edges, segment_begin);
+    if (segment.needs_plan()) {
+      u64 lines = 0;
+      for (u64 first = first_vertex; has_more(first); first += kLanes) {
+        const Chunk chunk = chunk_of(first + warp.lane);
+        lines += num_lines(chunk.begin, chunk.length);
+      }
+      if (!segment.plan(warp, lines)) continue;
+    }
+    for (u64 first = first_vertex; has_more(first); first += kLanes) {
+      Chunk mine = chunk_of(first + warp.lane);
       if (!warp.any(mine.length != 0)) continue;
-      if (!segment.open(warp, num_lines(mine.begin, mine.length))) return;
+      if (!segment.open(warp)) return;
       if (mine.length != 0) mine.run = edges.at(segment.run, mine.begin - segment_begin);
       scan_chunks_of_lanes(warp, view, visitor, mine);
+      segment.add_read(warp, mine.begin, mine.length);
     }
     segment.close(warp);
   }
