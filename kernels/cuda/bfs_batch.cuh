@@ -397,7 +397,7 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     if (cost_of_tails(search, next, Waiting::counted(counters)) + cost_of_push(search, pushed) < done.cutoff) {
       // In the order of addresses: the queue has the vertices of all searches.
       next.scan = search.traversal.dense_scan;
-      next.by_lines = push_by_lines(search, pushed) < push_by_pages(search, pushed);
+      next.by_lines = pushes_by_lines(search, pushed);
     } else {
       next.window_end = 0;
       if (done.cutoff < cost_of_push(search, next))
