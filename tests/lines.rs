@@ -14,7 +14,6 @@ use gpuvm_engine::{
 
 const BFS: Workload = Workload { bfs: true, ..Workload::NONE };
 
-/// Frames for fewer pages than there are, so that a page may leave.
 fn config(lines: Lines, lanes: WarpLanes) -> EngineConfig {
     EngineConfig { lines, ..paged(Variant::Balanced, Policy::PinnedShare, 2, lanes) }
 }
@@ -23,6 +22,7 @@ fn search(csr: &Csr, config: EngineConfig) -> BfsResult {
     search_from(0, csr, config)
 }
 
+/// With frames for fewer pages than there are, so that a page may leave.
 fn search_from(source: u32, csr: &Csr, config: EngineConfig) -> BfsResult {
     let full = Engine::new(config.clone()).expect("valid").plan(csr, BFS).expect("no budget given");
     let mut gpu_mem = full.total_bytes - full.num_pages / 4 * PAGE;
@@ -70,10 +70,11 @@ fn a_long_diameter_is_searched_by_pages() {
     let edges: Vec<(u32, u32)> = (0..n - 1).flat_map(|v| (0..ROW).map(move |_| (v, v + 1))).collect();
     let csr = csr_of(n, &edges, |_| Weights::Unit);
     for lanes in LANES {
-        let bytes = bytes_in(&search(&csr, config(Lines::Auto, lanes)));
+        let paging = search(&csr, config(Lines::Auto, lanes)).stats.paging();
         let pages = u64::from(n - 1) * LINE;
+        assert_eq!(paging.faults, 100, "{lanes:?}: every page once");
         // The frontier is a quarter of the vertices found as long as these are four and the source.
-        assert!((pages + 1..=pages + 5 * LINE).contains(&bytes), "{lanes:?} {bytes} {pages}");
+        assert!((pages + 1..=pages + 5 * LINE).contains(&paging.bytes_in), "{lanes:?} {paging:?}");
     }
 }
 

@@ -57,7 +57,7 @@ fn settings(csr: &Csr, workload: Workload) -> Vec<EngineConfig> {
     settings
 }
 
-/// Runs `check` under every setting, directions in turn, and under every sixth with rows in degree order; says what was
+/// Runs `check` under every setting, directions and lines in turn, and under every sixth with rows in degree order; says what was
 /// paged and insists that pages were evicted wherever a run touched more of them than it had frames. (Graphs of one page,
 /// and sources that reach little, touch no more.)
 fn through_the_page_table(

@@ -134,7 +134,8 @@ named_choice! {
 }
 
 named_choice! {
-    /// Whether BFS under access `paged` may read lines of 128 bytes from host memory instead of pages, with transport `direct`.
+    /// Whether BFS, of one source or a batch, may read lines of 128 bytes from host memory instead of pages, under access
+    /// `paged` with transport `direct`.
     Lines {
         /// Where a step wants few edges of a page that is not resident, as long as the frontier grows and in pulls.
         Auto = "auto",

@@ -169,8 +169,8 @@ struct LinedEdges : PagedEdges<UnitWeight> {
   // Of a segment at most so many are read before its page is fetched after all; 0 for none.
   u64 max_lines;
 
-  // Half of a segment: a load of a part of a line takes the link up to a third longer than its bytes do in a page, and what
-  // was read in vain is no more than that.
+  // Half of a segment: a load of half a line takes the link a third longer than its bytes do in a page, and a page that is
+  // wanted by halves is soon wanted again.
   GPUVM_DEVICE LinedEdges(const TraversalView& view, const GraphView& graph, u64 scan, u64 by_lines)
       : PagedEdges<UnitWeight>(view, graph, scan),
         max_lines(by_lines != 0 ? (sizeof(u32) << graph.segment_shift) / kLineBytes / 2 : 0) {}
