@@ -22,7 +22,7 @@ WEIGHTS = ("unit", "hash", "u8", "u16", "u32", "f32", "f64")
 TRAVERSALS = ["bfs", "bfs_batch", "components", "page_rank"]
 TRAVERSALS += [algorithm + weight for algorithm in ("sssp_", "sssp_parents_") for weight in WEIGHTS]
 # Each module with its definitions. Faults that ask NICs cost registers, so they have kernels of their own.
-MODULES = {m: ["GPUVM_MODULE_" + m.upper()] for m in TRAVERSALS + ["pull", "queues"]}
+MODULES = {m: ["GPUVM_MODULE_" + m.upper()] for m in TRAVERSALS + ["gather", "pull", "queues"]}
 MODULES |= {m + "_queues": MODULES[m] + ["GPUVM_QUEUES"] for m in TRAVERSALS}
 # The oldest GPUs whose atomics have orders and scopes.
 OPTIONS = ["--gpu-architecture=compute_70", "--std=c++17", "-default-device"]

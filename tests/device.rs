@@ -483,8 +483,12 @@ fn driver_counts_no_more_memory_in_use_than_the_budget() {
     let offsets: Vec<u64> = (0..=u64::from(n)).map(|u| u * u64::from(degree)).collect();
     let csr = Csr::new(offsets, columns, Weights::Hash, false).expect("valid");
     let budget = 160 << 20;
-    let config =
-        EngineConfig { gpu_mem: Some(budget), ..gpu(Access::Paged, Variant::Balanced, Policy::Fifo) };
+    // By whole pages, so that some have to leave.
+    let config = EngineConfig {
+        gpu_mem: Some(budget),
+        lines: Lines::Never,
+        ..gpu(Access::Paged, Variant::Balanced, Policy::Fifo)
+    };
     let usage = |engine: &Engine| engine.memory_usage().expect("the driver answers").expect("a GPU");
     let run = |engine: &Engine, look: &mut dyn FnMut(&str, u64, usize)| {
         let mut graph = engine.prepare(csr.clone(), Workload::ALL).expect("the budget is enough");

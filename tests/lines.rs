@@ -73,8 +73,8 @@ fn a_long_diameter_is_searched_by_pages() {
         let paging = search(&csr, config(Lines::Auto, lanes)).stats.paging();
         let pages = u64::from(n - 1) * LINE;
         assert_eq!(paging.faults, 100, "{lanes:?}: every page once");
-        // The frontier is a quarter of the vertices found as long as these are four and the source.
-        assert!((pages + 1..=pages + 5 * LINE).contains(&paging.bytes_in), "{lanes:?} {paging:?}");
+        // The first levels, 16 at the most, read their rows as lines.
+        assert!((pages + 1..=pages + 16 * LINE).contains(&paging.bytes_in), "{lanes:?} {paging:?}");
     }
 }
 
@@ -92,7 +92,7 @@ fn transports_that_move_pages_alone_read_no_lines() {
 #[test]
 fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
     let (source, heads) = (SOURCE_OF_THE_HUB, HEADS_OF_THE_HUB);
-    for (num_waiters, scan) in [(32, Scan::Tails), (1, Scan::Lines)] {
+    for num_waiters in [32, 1] {
         let waiters: Vec<u32> = (1..=num_waiters).map(|page| 2 + page * ROWS_OF_A_PAGE).collect();
         let csr = hub_with(&waiters);
         for lanes in LANES {
@@ -105,7 +105,7 @@ fn a_vertex_that_waits_alone_in_its_page_reads_one_line_of_its_row() {
             assert_eq!(bytes_in(&lines), num_rows * LINE + heads, "{lanes:?} {:?}", lines.stats.steps);
             assert_eq!(bytes_in(&pages), num_rows * PAGE + heads, "{lanes:?} {:?}", pages.stats.steps);
             assert!(
-                lines.stats.steps.iter().any(|step| step.scan == scan),
+                lines.stats.steps.iter().any(|step| step.scan == Scan::Tails),
                 "{lanes:?} {:?}",
                 lines.stats.steps
             );

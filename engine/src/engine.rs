@@ -1,6 +1,7 @@
 //! [`Engine`]: a device and its settings; [`PreparedGraph`]: a graph on that device, ready for runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use gpuvm_kernels::cpu_device::KernelArgs;
 use gpuvm_kernels::layout::{
@@ -250,6 +251,8 @@ pub struct PreparedGraph {
     pub(crate) bands: Option<Bands>,
     row_offsets: RowOffsets,
     reverse: Option<Reverse>,
+    /// The way of answers to host memory.
+    pub(crate) staging: Staging,
     pub(crate) graph: BalancedCsr,
     pub(crate) plan: MemoryPlan,
     pub(crate) workload: Workload,
@@ -264,6 +267,8 @@ pub struct PreparedGraph {
     records: DeviceArray<StepRecord>,
     pub(crate) frontiers: [Frontier; 2],
     pub(crate) levels: DeviceArray<u32>,
+    /// For each segment the level for which a vertex waits there; see [`gpuvm_kernels::layout::BfsArgs`].
+    pub(crate) segment_marks: DeviceArray<u32>,
     pub(crate) distances: DeviceArray<u64>,
     pub(crate) stamps: DeviceArray<u32>,
     pub(crate) parents: DeviceArray<VertexId>,
@@ -280,8 +285,6 @@ pub struct PreparedGraph {
     pub(crate) ranks: DeviceArray<u64>,
     pub(crate) contributions: DeviceArray<u64>,
     pub(crate) rank_sums: DeviceArray<u64>,
-    /// The way of answers to host memory.
-    pub(crate) staging: Staging,
     /// Vertices that a search may reach at most.
     pub(crate) num_reachable: u64,
     /// Pages fetched since all were absent: more than are resident once some had to leave.
@@ -396,6 +399,8 @@ impl PreparedGraph {
         let vertices_if = |needed: bool| if needed { csr.num_vertices() } else { 0 };
         let with_queues = balanced && (workload.bfs || workload.bfs_batch || workload.sssp);
         let segments = if with_queues { graph.num_segments() } else { 0 };
+        let marked_segments =
+            if workload.bfs && plan.heads_per_vertex > 0 { graph.num_segments() } else { 0 };
         let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
             transport,
@@ -412,6 +417,7 @@ impl PreparedGraph {
             records: DeviceArray::zeroed(&device, "step records", MAX_RECORDS as u64)?,
             frontiers: [frontier()?, frontier()?],
             levels: DeviceArray::zeroed(&device, "levels", vertices_if(workload.bfs))?,
+            segment_marks: DeviceArray::zeroed(&device, "segments that vertices wait in", marked_segments)?,
             distances: DeviceArray::zeroed(&device, "distances", vertices_if(workload.sssp))?,
             stamps: DeviceArray::zeroed(&device, "frontier stamps", vertices_if(workload.sssp))?,
             parents: DeviceArray::zeroed(&device, "parents", vertices_if(workload.parents))?,
@@ -438,7 +444,7 @@ impl PreparedGraph {
             ranks: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             contributions: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
             rank_sums: DeviceArray::zeroed(&device, "ranks", vertices_if(workload.page_rank))?,
-            staging: Staging::new(&device, 8 * csr.num_vertices())?,
+            staging: Staging::new(&device, csr.num_vertices(), csr.permutation())?,
             num_reachable,
             fetched_pages: 0,
             heads_resident: false,
@@ -633,10 +639,12 @@ impl PreparedGraph {
         if let Some(transport) = &mut self.transport {
             transport.begin(&CancelHandle(Arc::clone(&self.error)))?;
         }
+        let launching = Instant::now();
         // SAFETY: the addresses in `args` are those of arrays that `self` owns or keeps alive, of the lengths that the
         // plan and `Csr` guarantee (row offsets were checked when the `Csr` was made); `&mut self` keeps everyone else
         // away until the launch returns, and the error slot is all atomics.
         let launched = unsafe { self.device.launch(args, self.plan.num_warps, num_items) };
+        tracing::debug!(seconds = launching.elapsed().as_secs_f64(), "kernel ran");
         let mut outcome = launched.and_then(|()| self.error.take(self.csr().num_vertices()));
         if let Some(transport) = &mut self.transport {
             match transport.end(outcome.is_ok()) {

@@ -3,9 +3,7 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use gpuvm_kernels::layout::{
-    SCAN_CHUNKS, SCAN_HEADS, SCAN_LINES, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord,
-};
+use gpuvm_kernels::layout::{SCAN_CHUNKS, SCAN_HEADS, SCAN_ROWS, SCAN_SEGMENTS, SCAN_TAILS, StepRecord};
 use serde::Serialize;
 
 use crate::plan::MAX_RECORDS;
@@ -34,10 +32,8 @@ pub enum Scan {
     Vertices,
     /// The heads of unvisited vertices.
     Heads,
-    /// A warp a segment, over the rows of unvisited vertices beyond their heads.
+    /// A warp a segment in which unvisited vertices have edges beyond their heads, over these.
     Tails,
-    /// A lane a row, the same rows, straight from host memory where their page is not resident.
-    Lines,
 }
 
 impl Scan {
@@ -50,7 +46,6 @@ impl Scan {
             Self::Vertices => "vertices",
             Self::Heads => "heads",
             Self::Tails => "tails",
-            Self::Lines => "lines",
         }
     }
 }
@@ -137,7 +132,7 @@ impl From<&StepRecord> for StepStats {
             frontier: record.frontier,
             edges: record.edges,
             direction: match record.scan {
-                SCAN_HEADS | SCAN_TAILS | SCAN_LINES => Direction::Pull,
+                SCAN_HEADS | SCAN_TAILS => Direction::Pull,
                 _ => Direction::Push,
             },
             scan: match record.scan {
@@ -146,7 +141,6 @@ impl From<&StepRecord> for StepStats {
                 SCAN_SEGMENTS => Scan::Segments,
                 SCAN_HEADS => Scan::Heads,
                 SCAN_TAILS => Scan::Tails,
-                SCAN_LINES => Scan::Lines,
                 _ => Scan::Vertices,
             },
             paging: PagingStats {

@@ -57,30 +57,6 @@ struct FrontierSearch {
     return false;
   }
 
-  // By one lane, among the heads of vertex `of`; `is_full` if there are as many as can be.
-  GPUVM_DEVICE bool among_heads(const u32* heads, u64 num_heads, u32 of, const u64* row_offsets, bool& is_full,
-                                u64& looked) const {
-    is_full = true;
-    for (u64 i = 0; i < num_heads; i += kEdgesInFlight) {
-      u32 v[kEdgesInFlight];
-      u32 seen[kEdgesInFlight];
-      for (u32 k = 0; k < kEdgesInFlight; ++k) v[k] = i + k < num_heads ? heads[i + k] : kNoVertex;
-      for (u32 k = 0; k < kEdgesInFlight; ++k) seen[k] = v[k] < num_vertices ? load_relaxed(&levels[v[k]]) : kUnreached;
-      bool found = false;
-      for (u32 k = 0; k < kEdgesInFlight; ++k) {
-        if (i + k >= num_heads) break;
-        is_full = is_full && v[k] != kNoVertex;
-        if (v[k] == kNoVertex) break;
-        ++looked;
-        found |= seen[k] == level;
-        if (v[k] >= num_vertices) report_error(error, kErrorColumnOutOfRange, row_offsets[of] + i + k, v[k]);
-      }
-      if (found) return true;
-      if (!is_full) break;
-    }
-    return false;
-  }
-
   // By all lanes, of one row.
   GPUVM_DEVICE bool among(const Warp& warp, const u32* columns, u64 edge, u64 length, u64& looked) const {
     for (u64 first = warp.lane; first < length + warp.lane; first += kEdgesInFlight * kLanes) {
@@ -109,171 +85,188 @@ GPUVM_DEVICE FrontierSearch search_of_step(const BfsArgs& args, const StepView& 
   return {pointer<const u32>(args.levels), u32(view.step.level), args.traversal.graph.num_vertices, view.error};
 }
 
-// Bottom-up over heads: unvisited vertices with a head in the frontier enter the next level. Counts the edges of the
-// others beyond their heads, and the pages of these: the vertices are in address order, so a page that is the last of one
-// row and the first of the next counts once.
-GPUVM_DEVICE void pull_heads(Warp& warp, const BfsArgs& args, const StepView& view) {
+// What the segments of a level that vertices wait in are marked with.
+GPUVM_DEVICE u32 mark_of_level(u64 level) { return u32(level) + 1; }
+
+// Bottom-up over heads: unvisited vertices with a head in the frontier enter the next level. Of the others it marks the
+// segments beyond their heads, and counts these edges and their pages: the vertices are in address order, so a page that is
+// the last of one row and the first of the next counts once.
+// A function of its own, with registers of its own, for what a lane does for several vertices at once.
+GPUVM_DEVICE_COLD void pull_heads(Warp& outer, const BfsArgs& args, const StepView& view) {
+  constexpr u32 kVertices = kEdgesInFlight;
+  // At once, as many as there are unless somebody asks for more; a thread of the CPU device has done with most vertices after
+  // the first.
+  constexpr u32 kHeads = kLanes == 1 ? 1 : 2;
+  Warp warp = outer;
   u32* levels = pointer<u32>(args.levels);
+  u32* marks = pointer<u32>(args.segment_marks);
   const GraphView& graph = args.incoming;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   const FrontierSearch search = search_of_step(args, view);
-  const u64 num_heads = u64(1) << graph.heads_shift;
+  const u32 num_heads = u32(1) << graph.heads_shift;
   const u32 page_shift = graph.page_edges_shift;
   u64 looked = 0, waiting_edges = 0, waiting_pages = 0, waiting_vertices = 0, last_page = kNoPage;
-  for_each_heads(
+  for_several_heads(
       warp, args.traversal, graph, view, [&](u32 v) { return load_relaxed(&levels[v]) == kUnreached; },
-      [&](u32 v, bool wanted, const u32* heads) {
-        bool is_full = false;
-        const bool found = wanted && search.among_heads(heads, num_heads, v, row_offsets, is_full, looked);
-        if (found) store_relaxed(&levels[v], search.level + 1);
-        push(warp, found, v);
-        make_room(warp, view);
+      [&](u32 v, u32 wanted, const u32* heads) {
+        u32 found = 0, unsettled = wanted;  // a bit a vertex; it is settled if found, or if it has no more heads
+        for (u32 first = 0; first < num_heads && warp.any(unsettled != 0); first += kHeads) {
+          u32 head[kVertices][kHeads], seen[kVertices][kHeads];
+          for (u32 k = 0; k < kVertices; ++k)
+            for (u32 i = 0; i < kHeads; ++i)
+              head[k][i] = (unsettled >> k & 1) != 0 && first + i < num_heads
+                               ? heads[(u64(k * kLanes) << graph.heads_shift) + first + i]
+                               : kNoVertex;
+          for (u32 k = 0; k < kVertices; ++k)
+            for (u32 i = 0; i < kHeads; ++i)
+              seen[k][i] = head[k][i] < search.num_vertices ? load_relaxed(&levels[head[k][i]]) : kUnreached;
+          for (u32 k = 0; k < kVertices; ++k)
+            for (u32 i = 0; i < kHeads && first + i < num_heads; ++i) {
+              if (head[k][i] == kNoVertex) {
+                unsettled &= ~(u32(1) << k);
+                continue;
+              }
+              ++looked;
+              if (seen[k][i] == search.level) found |= u32(1) << k;
+              if (head[k][i] >= search.num_vertices)
+                report_error(search.error, kErrorColumnOutOfRange, row_offsets[v + k * kLanes] + first + i, head[k][i]);
+            }
+          unsettled &= ~found;
+        }
         // Where a row begins is only asked for rows that may go on: one access less, of four, one after the other.
-        u64 begin = 0, degree = 0;
-        if (wanted && !found && is_full) {
-          begin = row_offsets[v];
-          degree = row_offsets[v + 1] - begin;
+        u64 begin[kVertices], end[kVertices];
+        for (u32 k = 0; k < kVertices; ++k) {
+          const bool asks = (unsettled >> k & 1) != 0;
+          begin[k] = asks ? row_offsets[v + k * kLanes] + num_heads : 0;
+          end[k] = asks ? row_offsets[v + k * kLanes + 1] : 0;
         }
-        const bool waits = degree > num_heads;
-        const u32 waiting = warp.ballot(waits);
-        if (waiting == 0) return;
-        const u64 my_first = (begin + num_heads) >> page_shift, my_last = (begin + degree - 1) >> page_shift;
-        const u32 below = waiting & warp.lanes_below();
-        const u64 of_lane_below = warp.read_lane(my_last, below != 0 ? highest_bit(below) : 0);
-        const u64 before = below != 0 ? of_lane_below : last_page;
-        if (waits) {
-          ++waiting_vertices;
-          waiting_edges += degree - num_heads;
-          waiting_pages += my_last - my_first + (before == my_first ? 0 : 1);
+        for (u32 k = 0; k < kVertices; ++k) {
+          const bool is_found = (found >> k & 1) != 0;
+          if (is_found) store_relaxed(&levels[v + k * kLanes], search.level + 1);
+          push(warp, is_found, v + k * kLanes);
         }
-        last_page = warp.read_lane(my_last, highest_bit(waiting));
+        make_room(warp, view);
+        for (u32 k = 0; k < kVertices; ++k) {
+          const bool waits = begin[k] < end[k];
+          const u32 waiting = warp.ballot(waits);
+          if (waiting == 0) continue;
+          const u64 my_first = begin[k] >> page_shift, my_last = (end[k] - 1) >> page_shift;
+          const u32 below = waiting & warp.lanes_below();
+          const u64 of_lane_below = warp.read_lane(my_last, below != 0 ? highest_bit(below) : 0);
+          const u64 before = below != 0 ? of_lane_below : last_page;
+          if (waits) {
+            ++waiting_vertices;
+            waiting_edges += end[k] - begin[k];
+            waiting_pages += my_last - my_first + (before == my_first ? 0 : 1);
+            const u64 last_segment = (end[k] - 1) >> graph.segment_shift;
+            for (u64 s = begin[k] >> graph.segment_shift; s <= last_segment; ++s)
+              store_relaxed(&marks[s], mark_of_level(view.step.level));
+          }
+          last_page = warp.read_lane(my_last, highest_bit(waiting));
+        }
       });
   looked = warp.sum(looked);
   waiting_edges = warp.sum(waiting_edges);
   waiting_pages = warp.sum(waiting_pages);
   waiting_vertices = warp.sum(waiting_vertices);
-  if (!warp.leads()) return;
-  warp.stats.edges += looked;
-  if (waiting_edges == 0) return;
-  add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
-  add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
-  add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, waiting_vertices);
+  if (warp.leads()) warp.stats.edges += looked;
+  if (warp.leads() && waiting_edges != 0) {
+    add_relaxed_only(&view.counters->totals[kStatWaitingEdges].value, waiting_edges);
+    add_relaxed_only(&view.counters->totals[kStatWaitingPages].value, waiting_pages);
+    add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, waiting_vertices);
+  }
+  outer = warp;
 }
 
-// Bottom-up over the edges beyond the heads, of vertices that are still unvisited: all segments in address order, so that
-// all vertices that want a page share it, and a segment that nobody wants is never touched.
+// The part of `pull_tails` in segment `s`: false if the run was stopped.
 template <class Edges>
-GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges) {
+GPUVM_DEVICE bool pull_segment(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges, u64 s,
+                               u64& looked) {
   u32* levels = pointer<u32>(args.levels);
   const GraphView& graph = args.incoming;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   const FrontierSearch search = search_of_step(args, view);
   const u64 num_heads = u64(1) << graph.heads_shift;
-  u64 looked = 0;
-  WorkItems work{graph.num_segments, batch_of_segments(warp, graph.num_segments)};
-  for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
-    const u64 segment_begin = s << graph.segment_shift;
-    const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
-    const u64 last_vertex = last_vertex_of_segment(graph, s);
-    // The edges of vertex v in this segment, if it waits, from `begin` on.
-    auto waiting_of = [&](u64 v, u64& begin) {
-      if (v > last_vertex) return u64(0);
-      // All loads before the first use: a step that finds little waits for nothing else.
-      const u32 level = load_relaxed(&levels[v]);
-      begin = row_offsets[v] + num_heads;
-      const u64 end = smaller(row_offsets[v + 1], segment_end);
-      if (begin < segment_begin) begin = segment_begin;
-      return begin < end && level == kUnreached ? end - begin : 0;
-    };
-    SegmentReader<Edges> segment(edges, segment_begin);
-    if (segment.needs_plan()) {
-      // A short row is read by one lane up to the first that it finds, mostly in its first line.
-      u64 lines = 0;
-      for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
-        u64 begin = 0;
-        const u64 length = waiting_of(first + warp.lane, begin);
-        lines += length > kShortRow && kShortRow != 0 ? num_lines(begin, length) : length != 0;
-      }
-      if (!segment.plan(warp, lines)) continue;
-    }
+  const u64 segment_begin = s << graph.segment_shift;
+  const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
+  const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
+  const u64 last_vertex = last_vertex_of_segment(graph, s);
+  // The edges of vertex v in this segment, if it waits, from `begin` on.
+  auto waiting_of = [&](u64 v, u64& begin) {
+    if (v > last_vertex) return u64(0);
+    // All loads before the first use: a step that finds little waits for nothing else.
+    const u32 level = load_relaxed(&levels[v]);
+    begin = row_offsets[v] + num_heads;
+    const u64 end = smaller(row_offsets[v + 1], segment_end);
+    if (begin < segment_begin) begin = segment_begin;
+    return begin < end && level == kUnreached ? end - begin : 0;
+  };
+  SegmentReader<Edges> segment(edges, segment_begin);
+  if (segment.needs_plan(warp)) {
+    // A short row is read by one lane up to the first that it finds, mostly in its first line.
+    u64 lines = 0;
     for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
-      const u64 v = first + warp.lane;
       u64 begin = 0;
-      const u64 length = waiting_of(v, begin);
-      if (!warp.any(length != 0)) continue;
-      if (!segment.open(warp)) return;
-      const bool is_long = kShortRow != 0 && length > kShortRow;
-      const u64 looked_before = looked;
-      bool found = !is_long && search.among(segment.run.columns + (begin - segment_begin), begin, length, looked);
-      segment.add_read(warp, begin, is_long ? length : looked - looked_before);
-      for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
-        const u32 lane = lowest_bit(lanes);
-        const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
-        const bool has =
-            search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length, looked);
-        if (warp.lane == lane) found = has;
-      }
-      // The warps of a row's other segments may have found it, too.
-      found = found && compare_exchange_relaxed(&levels[v], kUnreached, search.level + 1) == kUnreached;
-      push(warp, found, u32(v));
-      make_room(warp, view);
+      const u64 length = waiting_of(first + warp.lane, begin);
+      lines += length > kShortRow && kShortRow != 0 ? num_lines(begin, length) : length != 0;
     }
-    segment.close(warp);
+    if (!segment.plan(warp, lines)) return true;
+  }
+  for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+    const u64 v = first + warp.lane;
+    u64 begin = 0;
+    const u64 length = waiting_of(v, begin);
+    if (!warp.any(length != 0)) continue;
+    if (!segment.open(warp)) return false;
+    const bool is_long = kShortRow != 0 && length > kShortRow;
+    const u64 looked_before = looked;
+    bool found = !is_long && search.among(segment.run.columns + (begin - segment_begin), begin, length, looked);
+    segment.add_read(warp, begin, is_long ? length : looked - looked_before);
+    for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
+      const u32 lane = lowest_bit(lanes);
+      const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
+      const bool has =
+          search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length, looked);
+      if (warp.lane == lane) found = has;
+    }
+    // The warps of a row's other segments may have found it, too.
+    found = found && compare_exchange_relaxed(&levels[v], kUnreached, search.level + 1) == kUnreached;
+    push(warp, found, u32(v));
+    make_room(warp, view);
+  }
+  segment.close(warp);
+  return true;
+}
+
+// Bottom-up over the edges beyond the heads, of vertices that are still unvisited: the segments that are marked, so that all
+// vertices that want a page share it.
+template <class Edges>
+GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges) {
+  const GraphView& graph = args.incoming;
+  const u32* marks = pointer<const u32>(args.segment_marks);
+  // The lanes look at a segment each, so many that about two are marked. Marked ones lie close together, in degree order: the
+  // lanes' are far apart, so that no warp comes upon many. (With neighbours 32 in a row went to one warp, which took 1.3 ms
+  // for them where the others had done with theirs in 0.2.)
+  const u64 lanes = smaller(2 * graph.num_segments / (view.step.marked_segments + 1) + 1, kLanes);
+  const u64 stride = (graph.num_segments + lanes - 1) / lanes;
+  u64 looked = 0;
+  WorkItems work{stride, batch_of_segments(warp, stride)};
+  for (u64 item = 0, last = 0; item < last || work.take(warp, view, item, last); ++item) {
+    const u64 mine = item + warp.lane * stride;
+    const bool is_marked =
+        warp.lane < lanes && mine < graph.num_segments && load_relaxed(&marks[mine]) == mark_of_level(view.step.level);
+    for (u32 marked = warp.ballot(is_marked); marked != 0; marked &= marked - 1)
+      if (!pull_segment(warp, args, view, edges, item + lowest_bit(marked) * stride, looked)) return;  // stopped
   }
   looked = warp.sum(looked);
   if (warp.leads()) warp.stats.edges += looked;
 }
 
-// The same where very few vertices wait: a lane a row, and no look at the offsets of the others. Of a page that is resident
-// it reads the row's part there; the rest, or all, from host memory, a line or two, and no page is fetched for them.
-GPUVM_DEVICE void pull_lines(Warp& warp, const BfsArgs& args, const StepView& view) {
-  u32* levels = pointer<u32>(args.levels);
-  const GraphView& graph = args.incoming;
-  const u64* row_offsets = pointer<const u64>(graph.row_offsets);
-  const LinedEdges edges(args.traversal, graph, kScanLines, 1);
-  const FrontierSearch search = search_of_step(args, view);
-  const u64 num_heads = u64(1) << graph.heads_shift;
-  u64 looked = 0, hits = 0, bytes = 0;
-  for_each_vertex(warp, view, [&](u32 v, bool exists) {
-    bool found = false;
-    if (exists && load_relaxed(&levels[v]) == kUnreached) {
-      u64 begin = row_offsets[v] + num_heads;
-      const u64 end = row_offsets[v + 1];
-      const EdgeRun run = begin < end ? edges.try_acquire(begin) : EdgeRun{nullptr, nullptr};
-      if (run.columns != nullptr) {
-        const u64 page_end = smaller(((begin >> graph.page_edges_shift) + 1) << graph.page_edges_shift, end);
-        found = search.among(run.columns, begin, page_end - begin, looked);
-        edges.release_lane(begin);
-        ++hits;
-        begin = page_end;
-      }
-      if (!found && begin < end) {
-        const u64 before = looked;
-        found = search.among(edges.in_host(begin).columns, begin, end - begin, looked);
-        bytes += num_lines(begin, looked - before) * kLineBytes;
-      }
-      if (found) store_relaxed(&levels[v], search.level + 1);
-    }
-    push(warp, found, v);
-    make_room(warp, view);
-  });
-  looked = warp.sum(looked);
-  hits = warp.sum(hits);
-  bytes = warp.sum(bytes);
-  if (!warp.leads()) return;
-  warp.stats.edges += looked;
-  warp.stats.hits += hits;
-  warp.stats.bytes_in += bytes;
-}
-
-// Bottom-up beyond the heads, in the way of the step. A function of its own, with registers of its own: inlined, it had the
+// Bottom-up beyond the heads. A function of its own, with registers of its own: inlined, it had the
 // kernel spill 718 bytes a thread instead of 328 (sm_90).
 GPUVM_DEVICE_COLD void pull_rest(Warp& outer, const BfsArgs& args, const StepView& view) {
   Warp warp = outer;
-  if (view.step.scan == kScanLines)
-    pull_lines(warp, args, view);
-  else if (args.incoming.paged)
+  if (args.incoming.paged)
     pull_tails(warp, args, view, LinedEdges(args.traversal, args.incoming, kScanTails, view.step.by_lines));
   else
     pull_tails(warp, args, view, PlainEdges<UnitWeight>(args.traversal, args.incoming, kScanTails));
@@ -316,11 +309,12 @@ GPUVM_DEVICE u64 push_by_pages(const BfsArgs& args, const Step& step) {
                                             (graph.num_edges >> graph.page_edges_shift) + 1));
 }
 
-// The same by lines, as long as the frontier grows: then it comes back to a page by chance alone. In a search of long
-// diameter the next level wants what lies beside: there a page is fetched once, and its lines would be many times.
+// The same by lines, as long as the frontier grows or the levels are few: then it comes back to a page by chance alone, or
+// not often. In a search of long diameter the next level wants what lies beside: there a page is fetched once, and its lines
+// would be many times.
 GPUVM_DEVICE u64 push_by_lines(const BfsArgs& args, const Step& step) {
   const u64 discovered = step.total_discovered - step.carried_frontier;  // up to the frontier's level
-  if (!args.reads_lines || 4 * step.frontier < discovered) return ~u64(0);
+  if (!args.reads_lines || (step.level >= kFewLevels && 4 * step.frontier < discovered)) return ~u64(0);
   return bytes_of_lines(args, step, pushes_in_order(args, step), step.num_vertices + step.num_continuations,
                         step.frontier_edges * sizeof(u32));
 }
@@ -378,26 +372,29 @@ struct Waiting {
             load_relaxed(&counters->totals[kStatWaitingPages].value),
             load_relaxed(&counters->totals[kStatWaitingVertices].value)};
   }
+
+  // The segments that they wait in, at most.
+  GPUVM_DEVICE u64 segments(const GraphView& graph) const {
+    return smaller(pages << (graph.page_edges_shift - graph.segment_shift), graph.num_segments);
+  }
 };
 
-// Their rows, by pages or by lines. On average half a row is read until a neighbour in the frontier ends it.
+// Their rows, by pages or by lines, and the rows beside them in their segments. On average half a row is read until a
+// neighbour in the frontier ends it.
 GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const Waiting& waiting) {
+  const GraphView& graph = args.incoming;
   u64 bytes = bytes_to_fetch(args, step, waiting.pages);
   if (args.reads_lines)
     bytes = smaller(bytes, bytes_of_lines(args, step, true, waiting.vertices, waiting.edges / 2 * sizeof(u32)));
-  return waiting.edges / 2 + args.incoming.num_head_vertices / 4 + bytes / kBytesOfAnEdge;
+  u64 rows = graph.num_head_vertices;
+  if (args.segment_marks != 0 && graph.num_segments != 0)
+    rows = smaller(rows, u64(f32(waiting.segments(graph)) * (f32(rows) / f32(graph.num_segments))) + graph.num_segments / 8);
+  return waiting.edges / 2 + rows / 4 + bytes / kBytesOfAnEdge;
 }
 
-// The same rows a lane each, by lines, which asks every vertex whether it waits, but not where its row is.
-GPUVM_DEVICE u64 cost_of_lines(const BfsArgs& args, const Step& step, const Waiting& waiting) {
-  const u64 bytes = bytes_of_lines(args, step, false, waiting.vertices, waiting.edges / 2 * sizeof(u32));
-  return waiting.edges / 2 + args.incoming.num_head_vertices / 8 + bytes / kBytesOfAnEdge;
-}
-
-// The rest of a level, once the heads are read, in the cheapest of three ways.
+// The rest of a level, once the heads are read, in the cheaper of two ways.
 GPUVM_DEVICE u64 cost_of_rest(const BfsArgs& args, const Step& step, u64 push, const Waiting& waiting) {
-  const u64 rest = smaller(push, cost_of_tails(args, step, waiting));
-  return args.reads_lines ? smaller(rest, cost_of_lines(args, step, waiting)) : rest;
+  return smaller(push, cost_of_tails(args, step, waiting));
 }
 
 // A level by heads first, where a push costs `push`. Where heads are hubs, how many of them are in the frontier is not known
@@ -423,13 +420,10 @@ GPUVM_DEVICE void plan_tails(const BfsArgs& args, Step& step) {
 }
 
 // How the rest of a level is found, once the heads are read.
-GPUVM_DEVICE void plan_rest(const BfsArgs& args, Step& step, const StepCounters* counters) {
-  const Waiting waiting = Waiting::counted(counters);
-  const u64 push = args.always_pulls ? ~u64(0) : cost_of_push(args, step);
-  const u64 rest = cost_of_rest(args, step, push, waiting);
-  if (rest == push) return plan_push(args, step);
+GPUVM_DEVICE void plan_rest(const BfsArgs& args, Step& step, const Waiting& waiting) {
+  if (!args.always_pulls && cost_of_push(args, step) <= cost_of_tails(args, step, waiting)) return plan_push(args, step);
   plan_tails(args, step);
-  if (rest != cost_of_tails(args, step, waiting)) step.scan = kScanLines;
+  step.marked_segments = waiting.segments(args.incoming);
 }
 
 // Whether there is a step after `done`; `next` is the one that pushes the next level, or becomes another.
@@ -449,7 +443,7 @@ GPUVM_DEVICE bool next_bfs_step(const BfsArgs& args, Step& next, const Step& don
     rest.carried_edges = next.frontier_edges;
     rest.carried_vertices = next.num_vertices;
     rest.carried_continuations = next.num_continuations;
-    plan_rest(args, rest, counters);
+    plan_rest(args, rest, Waiting::counted(counters));
     next = rest;
     return true;
   }
@@ -471,16 +465,17 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
   run_steps(
       warp, args.traversal,
       [&](Warp& warp, const StepView& view) {
+        // A copy: what a function that is not inlined is given the address of lives in memory.
+        Warp acting = warp;
         switch (view.step.scan) {
-          case kScanHeads: pull_heads(warp, args, view); break;
-          case kScanLines:
-          case kScanTails: {
-            // A copy: what a function that is not inlined is given the address of lives in memory.
-            Warp acting = warp;
+          case kScanHeads:
+            pull_heads(acting, args, view);
+            warp = acting;
+            break;
+          case kScanTails:
             pull_rest(acting, args, view);
             warp = acting;
             break;
-          }
           default:
             push_frontier(warp, args.traversal, view,
                           BfsVisitor{levels, pointer<u32>(args.parents), pointer<const u32>(args.original_ids),
@@ -497,9 +492,8 @@ GPUVM_DEVICE void bfs(Warp& warp, const BfsArgs& args) {
         Warp alone = warp;
         StepView step = view;
         StepRecorder copied = recorder;
-        const bool did = view.graph.paged
-                             ? search_small_levels<PagedEdges<UnitWeight>>(alone, args, step, bound, copied)
-                             : search_small_levels<PlainEdges<UnitWeight>>(alone, args, step, bound, copied);
+        const bool did = view.graph.paged ? search_small_levels<LinedEdges>(alone, args, step, bound, copied)
+                                          : search_small_levels<PlainEdges<UnitWeight>>(alone, args, step, bound, copied);
         warp = alone;
         view.counters = step.counters;
         recorder = copied;

@@ -245,7 +245,7 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
       return missing;
     };
     SegmentReader<Edges> segment(edges, segment_begin);
-    if (segment.needs_plan()) {
+    if (segment.needs_plan(warp)) {
       // Most rows are read to their ends, for some search.
       u64 lines = 0;
       for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {

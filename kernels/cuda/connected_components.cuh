@@ -108,12 +108,24 @@ GPUVM_DEVICE void link_heads(Warp& warp, const ComponentsArgs& args, const StepV
 
 // Every vertex takes the root of its tree.
 GPUVM_DEVICE void compress(Warp& warp, const StepView& view, u32* labels) {
-  for_each_vertex(warp, view, [&](u32 v, bool exists) {
-    if (!exists) return;
-    u32 root = load_relaxed(&labels[v]);
-    for (u32 above = load_relaxed(&labels[root]); above != root; above = load_relaxed(&labels[root])) root = above;
-    store_relaxed(&labels[v], root);
-  });
+  WorkItems work{view.graph.num_vertices, 1024};
+  u64 first, last;
+  while (work.take(warp, view, first, last))
+    for (; first < last; first += kEdgesInFlight * kLanes) {
+      // Most trees are one or two high: both accesses of several vertices before the first is used.
+      u32 label[kEdgesInFlight], above[kEdgesInFlight];
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        const u64 v = first + k * kLanes + warp.lane;
+        label[k] = v < last ? load_relaxed(&labels[v]) : kNoVertex;
+      }
+      for (u32 k = 0; k < kEdgesInFlight; ++k)
+        above[k] = label[k] != kNoVertex ? load_relaxed(&labels[label[k]]) : kNoVertex;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        u32 root = label[k];
+        for (u32 next = above[k]; next != root; next = load_relaxed(&labels[root])) root = next;
+        if (root != label[k]) store_relaxed(&labels[first + k * kLanes + warp.lane], root);
+      }
+    }
 }
 
 // The label of most vertices, if more than half have it: each lane takes a majority vote over a part of a sample (Boyer,

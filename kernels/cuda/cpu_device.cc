@@ -3,6 +3,7 @@
 #include "bfs.cuh"
 #include "bfs_batch.cuh"
 #include "connected_components.cuh"
+#include "gather.cuh"
 #include "layout_asserts.cuh"
 #include "page_rank.cuh"
 #include "pull.cuh"
@@ -44,6 +45,7 @@ void run_block(void (*kernel)(Warp&, const Args&), const void* args, u32 number,
 GPUVM_KERNEL(bfs, BfsArgs, gpuvm::bfs(w, a))
 GPUVM_KERNEL(bfs_batch, BfsBatchArgs, gpuvm::bfs_batch(w, a))
 GPUVM_KERNEL(connected_components, ComponentsArgs, gpuvm::connected_components(w, a))
+GPUVM_KERNEL(gather, GatherArgs, gpuvm::gather(w, a))
 GPUVM_KERNEL(page_rank, PageRankArgs, gpuvm::page_rank(w, a))
 GPUVM_KERNEL(pull_pages, PullArgs, gpuvm::pull_pages(w, a))
 GPUVM_KERNEL(serve_queues, ServeQueuesArgs, gpuvm::serve_queues(w, a))

@@ -2,6 +2,7 @@
 #include "bfs.cuh"
 #include "bfs_batch.cuh"
 #include "connected_components.cuh"
+#include "gather.cuh"
 #include "page_rank.cuh"
 #include "pull.cuh"
 #include "sssp.cuh"
@@ -47,6 +48,8 @@ GPUVM_KERNEL(connected_components, gpuvm::ComponentsArgs, gpuvm::connected_compo
 GPUVM_KERNEL(page_rank, gpuvm::PageRankArgs, gpuvm::page_rank(warp, args))
 #elif defined(GPUVM_MODULE_PULL)
 GPUVM_KERNEL(pull_pages, gpuvm::PullArgs, gpuvm::pull_pages(warp, args))
+#elif defined(GPUVM_MODULE_GATHER)
+GPUVM_KERNEL(gather, gpuvm::GatherArgs, gpuvm::gather(warp, args))
 #elif defined(GPUVM_MODULE_QUEUES)
 GPUVM_KERNEL(serve_queues, gpuvm::ServeQueuesArgs, gpuvm::serve_queues(warp, args))
 #elif defined(GPUVM_MODULE_SSSP_UNIT)

@@ -88,7 +88,6 @@ constexpr u64 kScanSegments = 2;
 constexpr u64 kScanVertices = 3;
 constexpr u64 kScanHeads = 4;
 constexpr u64 kScanTails = 5;
-constexpr u64 kScanLines = 6;
 
 constexpr u64 kRankShift = 62;
 
@@ -303,6 +302,7 @@ struct Step {
   u64 heads_resident;
   u64 by_one_block;
   u64 by_lines;
+  u64 marked_segments;
   u64 finished;
 };
 
@@ -353,6 +353,7 @@ struct BfsArgs {
   u64 num_frames;
   u64 heads_stay;
   u64 heads_are_hubs;
+  u64 segment_marks;
 };
 
 struct BfsBatchArgs {
@@ -420,6 +421,16 @@ struct PullArgs {
   u64 cursor;
   u32 page_shift;
   u32 reserved;
+};
+
+struct GatherArgs {
+  u64 entries;
+  u64 num_rows;
+  u64 rows;
+  u64 first_vertex;
+  u64 num_vertices;
+  u64 answers;
+  u64 entry_bytes;
 };
 
 GPUVM_NAMESPACE_END

@@ -171,7 +171,7 @@ struct LinedEdges : PagedEdges<UnitWeight> {
 
   // Half of a segment: a load of half a line takes the link a third longer than its bytes do in a page, and a page that is
   // wanted by halves is soon wanted again.
-  GPUVM_DEVICE LinedEdges(const TraversalView& view, const GraphView& graph, u64 scan, u64 by_lines)
+  GPUVM_DEVICE LinedEdges(const TraversalView& view, const GraphView& graph, u64 scan, u64 by_lines = 0)
       : PagedEdges<UnitWeight>(view, graph, scan),
         max_lines(by_lines != 0 ? (sizeof(u32) << graph.segment_shift) / kLineBytes / 2 : 0) {}
 

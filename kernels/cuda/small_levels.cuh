@@ -12,6 +12,10 @@
 
 GPUVM_NAMESPACE_BEGIN
 
+// So many levels a search may read by lines whatever its frontiers are: a page of a graph of long diameter, which the next
+// levels want again and again, is then fetched all the same.
+constexpr u32 kFewLevels = 16;
+
 // The level of a vertex that has none.
 constexpr u32 kUnreached = ~u32(0);
 
@@ -112,9 +116,10 @@ GPUVM_DEVICE void flush_paging_stats(Warp& warp, StepCounters* counters) {
   warp.stats = WarpStats{};
 }
 
-// The rows of the lanes, page by page; one that goes on in the next page has two parts.
+// The rows of the lanes, page by page; one that goes on in the next page has two parts. If it may read lines, of pages that
+// are resident alone.
 template <class Edges>
-GPUVM_DEVICE void search_small_level(Warp& warp, const SmallLevelView& view, const Edges& edges, u32 page_shift,
+GPUVM_DEVICE void search_small_level(Warp& warp, const SmallLevelView& view, const Edges& edges, bool by_lines, u32 page_shift,
                                      const ListedChunk& mine, u32 level, ListedChunk* listed, SmallLevel* next,
                                      StepCounters* counters) {
   if constexpr (Edges::kPagesOfAnEdge == 0) {
@@ -128,9 +133,16 @@ GPUVM_DEVICE void search_small_level(Warp& warp, const SmallLevelView& view, con
       EdgeRun run{nullptr, nullptr};
       if (length != 0) run = edges.try_acquire(begin);
       bool is_ready = run.columns != nullptr;
+      const bool is_held = is_ready;
       bool waits = length != 0;
       const u32 num_resident = count_bits(warp.ballot(is_ready));
       if (warp.leads()) warp.stats.hits += num_resident;
+      if (by_lines && warp.any(waits && !is_ready)) {
+        const u64 lines = warp.sum(is_ready ? 0 : num_lines(begin, length));
+        if (warp.leads()) warp.stats.bytes_in += lines * kLineBytes;
+        if (waits && !is_ready) run = edges.in_host(begin);
+        is_ready = waits;
+      }
       warp.sync();  // this lets all lanes read what each has acquired
       u64 page_begin = 0;
       for (bool own = true;; own = false) {
@@ -138,7 +150,7 @@ GPUVM_DEVICE void search_small_level(Warp& warp, const SmallLevelView& view, con
         warp.sync();  // all lanes have read before references are given back
         if (!own)
           edges.release(warp, page_begin, 1);
-        else if (is_ready)
+        else if (is_held)
           edges.release_lane(begin);
         waits = waits && !is_ready;
         const u32 lanes = warp.ballot(waits);
@@ -209,8 +221,11 @@ GPUVM_DEVICE_COLD bool search_small_levels(Warp& warp, const BfsArgs& args, Step
       ListedChunk* listed = block->listed[(number + 1) % 2];
       counters = &block->counters[number % 3];
       if (searches) {
-        search_small_level(warp, search, edges, graph.page_edges_shift, mine, level, listed, next, counters);
+        search_small_level(warp, search, edges, args.reads_lines != 0 && level < kFewLevels, graph.page_edges_shift, mine, level,
+                           listed, next, counters);
       } else if (recorder.records) {
+        // What the next level counts in. Of the level before others may still read, on their way into this one.
+        set_to_zero(&block->counters[(number + 1) % 3]);
         block->small[(number + 2) % 3] = SmallLevel{0, 0, 0};
         // Whether the run was stopped is far away: as often as `run_steps` looks.
         if ((number + 1) % 16 == 0 && is_stopped(view.error)) store_relaxed(&next->is_last, 1);
@@ -223,7 +238,6 @@ GPUVM_DEVICE_COLD bool search_small_levels(Warp& warp, const BfsArgs& args, Step
           done.frontier = vertices_before;
           faults_before += before->totals[kStatFaults].value;
           recorder.record(traversal, done, before, block->rest);
-          set_to_zero(before);
         }
       }
       warp.sync_block();

@@ -86,9 +86,9 @@ GPUVM_DEVICE void for_each_vertex(Warp& warp, const StepView& view, Body body) {
 }
 
 // Calls `body(v, wanted, heads)` for the vertices that have heads and that `wants(v)`, in the order of their addresses, a
-// lane each; `wanted` is false for a lane that has none while others do, and `heads` are the `1 << heads_shift` of v.
-// All lanes call `body` together. It may push, and must make room, and waits for no page. A page of heads that nobody
-// wants is not touched.
+// lane kEdgesInFlight of them: bit k of `wanted` tells whether v + k * kLanes is one, and `heads` are the `1 << heads_shift`
+// of v, those of the others as much further on. All lanes call `body` together. It may push, and must make room, and waits
+// for no page. A page of heads that nobody wants is not touched.
 template <class Heads, class Wants, class Body>
 GPUVM_DEVICE void scan_heads(Warp& warp, const StepView& view, const GraphView& graph, const Heads& heads, Wants wants,
                              Body body) {
@@ -99,14 +99,19 @@ GPUVM_DEVICE void scan_heads(Warp& warp, const StepView& view, const GraphView& 
   while (work.take(warp, view, item, last)) {
     const u64 begin = item << shift, end = smaller((item + 1) << shift, num_vertices);
     const u32* run = nullptr;
-    for (u64 first = begin; first < end; first += kLanes) {
-      const u64 v = first + warp.lane;
-      const bool wanted = v < end && wants(u32(v));
-      if (!warp.any(wanted)) continue;
+    for (u64 first = begin; first < end; first += kEdgesInFlight * kLanes) {
+      // What tells whether a vertex is wanted is far away: for several before the first is asked for.
+      u32 wanted = 0;
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        const u64 v = first + k * kLanes + warp.lane;
+        wanted |= u32(v < end && wants(u32(v))) << k;
+      }
+      if (!warp.any(wanted != 0)) continue;
       if (run == nullptr) {
         run = heads.acquire(warp, begin);
         if (run == nullptr) return;
       }
+      const u64 v = first + warp.lane;
       body(u32(v), wanted, run + ((v - begin) << graph.heads_shift));
     }
     if (run != nullptr) heads.release(warp, begin);
@@ -115,12 +120,25 @@ GPUVM_DEVICE void scan_heads(Warp& warp, const StepView& view, const GraphView& 
 
 // The same, however the arrays of `graph` are reached: `view.graph`, or that of the edges into each vertex.
 template <class Wants, class Body>
-GPUVM_DEVICE void for_each_heads(Warp& warp, const TraversalView& view, const GraphView& graph, const StepView& step,
-                                 Wants wants, Body body) {
+GPUVM_DEVICE void for_several_heads(Warp& warp, const TraversalView& view, const GraphView& graph, const StepView& step,
+                                    Wants wants, Body body) {
   if (graph.paged)
     scan_heads(warp, step, graph, PagedHeads(view, graph), wants, body);
   else
     scan_heads(warp, step, graph, PlainHeads(view, graph), wants, body);
+}
+
+// The same with a lane a vertex: `body(v, wanted, heads)`.
+template <class Wants, class Body>
+GPUVM_DEVICE void for_each_heads(Warp& warp, const TraversalView& view, const GraphView& graph, const StepView& step,
+                                 Wants wants, Body body) {
+  for_several_heads(warp, view, graph, step, wants, [&](u32 v, u32 wanted, const u32* heads) {
+#if defined(__CUDACC_RTC__)
+#pragma unroll 1
+#endif
+    for (u32 k = 0; k < kEdgesInFlight; ++k, wanted >>= 1, v += kLanes, heads += kLanes << graph.heads_shift)
+      if (warp.any((wanted & 1) != 0)) body(v, (wanted & 1) != 0, heads);
+  });
 }
 
 // Adds the numbers of all lanes to sum number `i` of the step.
@@ -407,18 +425,18 @@ struct SegmentReader {
 
   GPUVM_DEVICE SegmentReader(const Edges& edges, u64 begin) : edges(edges), begin(begin) {}
 
-  // Whether to ask for a plan.
-  GPUVM_DEVICE bool needs_plan() const {
-    if constexpr (Edges::kReadsLines) return edges.max_lines != 0;
+  // Whether to ask for a plan, by all lanes: of a page that is resident all rows are read there.
+  GPUVM_DEVICE bool needs_plan(const Warp& warp) const {
+    if constexpr (Edges::kReadsLines)
+      return edges.max_lines != 0 && warp.broadcast(u32(edges.is_absent(begin))) != 0;
     return false;
   }
 
   // Before the rows are gone through, by all lanes: of how many lines each knows that they will be read. False if there are
   // none.
-  GPUVM_DEVICE bool plan(Warp& warp, u64 my_lines) {
+  GPUVM_DEVICE bool plan(const Warp& warp, u64 my_lines) {
     const u64 wanted = warp.sum(my_lines);
-    if constexpr (Edges::kReadsLines)
-      by_lines = wanted <= edges.max_lines && warp.broadcast(u32(edges.is_absent(begin))) != 0;
+    if constexpr (Edges::kReadsLines) by_lines = wanted <= edges.max_lines;
     return wanted != 0;
   }
 
@@ -454,35 +472,41 @@ template <class Edges, class Visitor>
 GPUVM_DEVICE void scan_segments(Warp& warp, const StepView& view, const Edges& edges, Visitor& visitor) {
   const GraphView& graph = view.graph;
   const RowOffsets row_offsets(graph);
-  WorkItems work{graph.num_segments, 1};
-  u64 s, last;
-  while (work.take(warp, view, s, last)) {
+  WorkItems work{graph.num_segments, batch_of_segments(warp, graph.num_segments)};
+  for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
     const u64 segment_begin = s << graph.segment_shift;
     const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
     // A row for each lane at a time: each asks whether its row is active, then the warp scans the active ones.
     const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
-    auto has_more = [&](u64 first) { return first < graph.num_vertices && row_offsets[first] < segment_end; };
-    auto chunk_of = [&](u64 u) {
+    // The part of row u in this segment, if it is active. `more` says whether the row begins before the segment's end.
+    auto chunk_of = [&](u64 u, bool& more) {
       Chunk chunk{};
-      if (u < graph.num_vertices && row_offsets[u] < segment_end && row_offsets[u] != row_offsets[u + 1] &&
-          visitor.is_active(u32(u))) {
+      const bool exists = u < graph.num_vertices;
+      // All loads before the first use: a pass that finds little to do waits for nothing else.
+      const u64 row_begin = exists ? row_offsets[u] : segment_end;
+      const u64 row_end = exists ? row_offsets[u + 1] : segment_end;
+      const bool is_active = exists && visitor.is_active(u32(u));
+      more = row_begin < segment_end;
+      if (more && row_begin != row_end && is_active) {
         chunk.u = u32(u);
-        chunk.begin = row_offsets[u] < segment_begin ? segment_begin : row_offsets[u];
-        chunk.length = smaller(row_offsets[u + 1], segment_end) - chunk.begin;
+        chunk.begin = row_begin < segment_begin ? segment_begin : row_begin;
+        chunk.length = smaller(row_end, segment_end) - chunk.begin;
       }
       return chunk;
     };
     SegmentReader<Edges> segment(edges, segment_begin);
-    if (segment.needs_plan()) {
+    if (segment.needs_plan(warp)) {
       u64 lines = 0;
-      for (u64 first = first_vertex; has_more(first); first += kLanes) {
-        const Chunk chunk = chunk_of(first + warp.lane);
+      bool more = true;
+      for (u64 first = first_vertex; warp.any(more); first += kLanes) {
+        const Chunk chunk = chunk_of(first + warp.lane, more);
         lines += num_lines(chunk.begin, chunk.length);
       }
       if (!segment.plan(warp, lines)) continue;
     }
-    for (u64 first = first_vertex; has_more(first); first += kLanes) {
-      Chunk mine = chunk_of(first + warp.lane);
+    bool more = true;
+    for (u64 first = first_vertex; warp.any(more); first += kLanes) {
+      Chunk mine = chunk_of(first + warp.lane, more);
       if (!warp.any(mine.length != 0)) continue;
       if (!segment.open(warp)) return;
       if (mine.length != 0) mine.run = edges.at(segment.run, mine.begin - segment_begin);

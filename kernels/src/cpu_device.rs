@@ -3,10 +3,10 @@
 use std::ffi::{c_uint, c_void};
 
 use crate::layout::{
-    BfsArgs, BfsBatchArgs, ComponentsArgs, GraphView, LatencyBuckets, LoopState, NicState, NicView,
-    PAGE_TABLE_QUEUES, PageRankArgs, PagedSliceView, PagingCounters, PairProgress, PullArgs, QueuePair,
-    QueueSet, RemoteRegion, ServeQueuesArgs, SharedCounter, SsspArgs, SsspParentsArgs, Step, StepCounters,
-    StepRecord,
+    BfsArgs, BfsBatchArgs, ComponentsArgs, GatherArgs, GraphView, LatencyBuckets, LoopState, NicState,
+    NicView, PAGE_TABLE_QUEUES, PageRankArgs, PagedSliceView, PagingCounters, PairProgress, PullArgs,
+    QueuePair, QueueSet, RemoteRegion, ServeQueuesArgs, SharedCounter, SsspArgs, SsspParentsArgs, Step,
+    StepCounters, StepRecord,
 };
 
 type RunBlock = unsafe extern "C" fn(args: *const c_void, block: c_uint, num_blocks: c_uint);
@@ -113,6 +113,7 @@ kernels! {
     ServeQueuesArgs, gpuvm_lanes_1_serve_queues, gpuvm_lanes_32_serve_queues, |_| ("queues", "serve_queues");
     PageRankArgs, gpuvm_lanes_1_page_rank, gpuvm_lanes_32_page_rank,
         |args| (for_transport(PAGE_RANK, &args.traversal.graph), "page_rank");
+    GatherArgs, gpuvm_lanes_1_gather, gpuvm_lanes_32_gather, |_| ("gather", "gather");
     PullArgs, gpuvm_lanes_1_pull_pages, gpuvm_lanes_32_pull_pages, |_| ("pull", "pull_pages");
 }
 

@@ -177,10 +177,8 @@ shared_constants! {
     SSSP_BINS = 64;
     /// [`StepRecord::scan`]: the heads of unvisited vertices.
     SCAN_HEADS = 4;
-    /// [`StepRecord::scan`]: a warp a segment, the rows of vertices that are still unvisited, beyond their heads.
+    /// [`StepRecord::scan`]: a warp a segment that unvisited vertices have edges in beyond their heads, and these edges.
     SCAN_TAILS = 5;
-    /// [`StepRecord::scan`]: the same rows, a lane a row, straight from host memory where their page is not resident.
-    SCAN_LINES = 6;
 
     /// Ranks are whole numbers of `2^-RANK_SHIFT`, so that their sum is the same in any order. Two bits are left: the
     /// changes of all ranks, added up, are 2 at most.
@@ -544,6 +542,8 @@ shared_struct! {
         by_one_block: u64,
         /// 1 if it reads lines where it wants few edges of a page that is not resident.
         by_lines: u64,
+        /// Segments that vertices wait in, at most, in a step over the rows beyond their heads.
+        marked_segments: u64,
         /// 1 if there is no such step: the run is over.
         finished: u64,
     }
@@ -639,6 +639,9 @@ shared_struct! {
         heads_stay: u64,
         /// 1 if heads are the neighbours with most edges, as in degree order: many of them are in a frontier.
         heads_are_hubs: u64,
+        /// Address of a `u32` a segment of `incoming`: one more than the last level for which a vertex waits there after its
+        /// heads. A batch of searches has none.
+        segment_marks: u64,
     }
 
     /// Breadth-first searches from up to 64 sources at once; bit s of a word is that of search s.
@@ -764,5 +767,23 @@ shared_struct! {
         page_shift: u32,
         /// Not used.
         reserved: u32,
+    }
+
+    /// What is known of rows, by the ids of their vertices.
+    GatherArgs {
+        /// Address of an entry a row.
+        entries: u64,
+        /// Rows, as many as vertices.
+        num_rows: u64,
+        /// Address of a `u32` a vertex, in host memory that is mapped: its row.
+        rows: u64,
+        /// The first vertex to find the entry of.
+        first_vertex: u64,
+        /// How many there are from it on.
+        num_vertices: u64,
+        /// Address of so many entries: where they go, in host memory that is mapped.
+        answers: u64,
+        /// Bytes of an entry, 4 or 8.
+        entry_bytes: u64,
     }
 }

@@ -276,6 +276,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool rea
   ErrorSlot error{};
   LoopState state{};
   std::vector<StepRecord> records(100);
+  std::vector<u32> marks(graph.segment_first_vertex.size(), 0);
   BfsArgs args{};
   TraversalView& view = args.traversal;
   view.graph = graph.view();
@@ -298,6 +299,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool rea
   args.depth_limit = args.target = kUnreached;
   if (pulls) {
     args.incoming = view.graph;
+    args.segment_marks = address(marks);
     args.fetch_bytes = kPageBytes;
     args.num_pages = graph.num_pages();
     args.num_frames = pages != nullptr ? pages->owners.size() : 0;
@@ -317,7 +319,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool rea
   require(error.code == 0, "no kernel failed");
   for (u64 i = 0; i < state.step.number; ++i) {
     found.num_head_steps += records[i].scan == kScanHeads;
-    found.num_tail_steps += records[i].scan == kScanTails || records[i].scan == kScanLines;
+    found.num_tail_steps += records[i].scan == kScanTails;
   }
 
   // 64 searches at once, from vertex 7 and those after it.

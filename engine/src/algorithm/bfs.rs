@@ -58,6 +58,7 @@ impl PreparedGraph {
         let started = Instant::now();
         const { assert!(UNREACHED == u32::MAX && NO_PARENT == u32::MAX) };
         self.levels.fill(0xFF)?;
+        self.segment_marks.fill(0)?;
         let csr = self.graph.csr();
         let row = csr.row_of(source);
         let target = options.target.map(|target| csr.row_of(target));
@@ -79,6 +80,7 @@ impl PreparedGraph {
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 original_ids: self.original_ids.address(),
                 target: target.unwrap_or(VertexId::MAX),
+                segment_marks: self.segment_marks.address(),
                 // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
                 ..self.search_args(traversal, !options.parents)
             };

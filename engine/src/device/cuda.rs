@@ -194,6 +194,16 @@ impl CudaDevice {
     /// # Safety
     /// As [`Device::launch`](super::Device::launch).
     pub unsafe fn launch<A: KernelArgs>(&self, args: &A, num_warps: u32) -> Result<(), Error> {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.start(args, num_warps) }?;
+        self.stream.synchronize().map_err(driver_error("run a kernel"))
+    }
+
+    /// Has the engine's stream run a kernel, after all that it has to do before.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch), until somebody has waited for the stream.
+    pub(super) unsafe fn start<A: KernelArgs>(&self, args: &A, num_warps: u32) -> Result<(), Error> {
         let (function, at_once) = self.kernel(args)?;
         // Warps wait for each other at the end of a step: all of them must fit the device at once.
         let blocks = (num_warps / WARPS_PER_BLOCK).clamp(1, at_once * self.multiprocessors);
@@ -203,8 +213,7 @@ impl CudaDevice {
         let mut launch = self.stream.launch_builder(&function);
         launch.arg(&parameter);
         // SAFETY: the kernel takes one argument, of type `A` (the contract of `KernelArgs`); the rest is the caller's.
-        unsafe { launch.launch_cooperative(config) }.map_err(driver_error("launch a kernel"))?;
-        self.stream.synchronize().map_err(driver_error("run a kernel"))
+        unsafe { launch.launch_cooperative(config) }.map(|_| ()).map_err(driver_error("launch a kernel"))
     }
 }
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys;
+use gpuvm_kernels::layout::GatherArgs;
 
 use super::cuda::{CudaDevice, CudaMemory, PinnedBytes, driver_error};
 use crate::error::Error;
@@ -46,22 +47,39 @@ impl CudaStaging {
             .map_err(driver_error("copy from the device"))
     }
 
-    /// Waits for all copies that were started.
+    /// Has a kernel write the entries of vertices into a buffer, after all that the engine's stream has to do before; of `args`
+    /// the address to write to is set here. The caller keeps what they name until it has waited.
+    ///
+    /// # Panics
+    /// If they are more than the buffer holds.
+    ///
+    /// # Safety
+    /// The entries are in memory of this device, the rows in mapped memory, and there are as many of both as `args` says.
+    pub unsafe fn start_gather(&mut self, buffer: usize, args: GatherArgs) -> Result<(), Error> {
+        let size = args.num_vertices * args.entry_bytes;
+        assert!(size <= self.size as u64, "{size} bytes fit the buffer");
+        let args = GatherArgs { answers: self.buffers[buffer].address(), ..args };
+        // SAFETY: the buffer is mapped, has `size` bytes, is not freed before the kernel is over (`drop`), and nobody reads it
+        // meanwhile, since `bytes` is asked for what was waited for. The rest is the caller's word.
+        unsafe { self.device.start(&args, self.device.max_warps()) }
+    }
+
+    /// Waits for all that was started.
     pub fn wait(&mut self) -> Result<(), Error> {
         self.device.stream.synchronize().map_err(driver_error("copy from the device"))
     }
 
-    /// The first `size` bytes of a buffer, which a copy has filled that was waited for, and no other is filling.
+    /// The first `size` bytes of a buffer, which were waited for, and which nothing else is filling.
     pub fn bytes(&self, buffer: usize, size: usize) -> &[u8] {
         assert!(size <= self.size, "{size} bytes fit the buffer");
-        // SAFETY: the buffer has as many bytes; a copy wrote them and is over.
+        // SAFETY: the buffer has as many bytes; what wrote them is over.
         unsafe { std::slice::from_raw_parts(self.buffers[buffer].host(), size) }
     }
 }
 
 impl Drop for CudaStaging {
     fn drop(&mut self) {
-        // After a panic a copy may be under way. A device that fails copies no more.
+        // After a panic something may be under way. A device that fails writes no more.
         let _ = self.wait();
     }
 }

@@ -4,15 +4,32 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use bytemuck::Zeroable;
+use rayon::prelude::*;
 
 /// A large page of x86-64, and of others with pages of 4 KiB.
 const LARGE_PAGE: usize = 2 << 20;
+
+/// The least that a page is.
+const SMALL_PAGE: usize = 4 << 10;
 
 /// `len` zeros, of pages that are not there before they are written.
 pub(crate) fn zeros<T: Zeroable + Clone>(len: usize) -> Vec<T> {
     // For integers and floating-point numbers this asks the allocator for zeros, which has them of fresh pages.
     let elements = vec![T::zeroed(); len];
     advise_large_pages(&elements);
+    elements
+}
+
+/// The same, of pages that are there. Threads that come to a large page together would each clear one, and all but one in vain:
+/// here each has pages of its own. For threads that write to all places in any order, or to a part at a time.
+pub(crate) fn touched_zeros<T: Place>(len: usize) -> Vec<T> {
+    let mut elements = zeros(len);
+    let places = T::shared(&mut elements);
+    places.par_chunks(LARGE_PAGE / size_of::<T>()).for_each(|page| {
+        for place in page.iter().step_by(SMALL_PAGE / size_of::<T>()) {
+            T::zeroed().set(place);
+        }
+    });
     elements
 }
 
@@ -86,6 +103,14 @@ mod tests {
         7_u64.set(&places[len - 1]);
         assert_eq!((numbers[len - 2], numbers[len - 1]), (0, 7));
         assert!(zeros::<u32>(0).is_empty());
+    }
+
+    #[test]
+    fn touched_vector_is_of_zeros() {
+        for len in [0, 1, 1000, LARGE_PAGE / 8 + 1, 3 * LARGE_PAGE / 8] {
+            let numbers = touched_zeros::<u64>(len);
+            assert!(numbers.len() == len && numbers.iter().all(|&number| number == 0), "{len}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod large_vec;
 mod pinned;
 #[expect(unsafe_code, reason = "a promise about addresses")]
 mod registration_cache;
+#[expect(unsafe_code, reason = "has a kernel write to buffers of its own")]
 mod staging;
 
 pub use device::DeviceArray;
