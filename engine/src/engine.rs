@@ -399,8 +399,8 @@ impl PreparedGraph {
         let vertices_if = |needed: bool| if needed { csr.num_vertices() } else { 0 };
         let with_queues = balanced && (workload.bfs || workload.bfs_batch || workload.sssp);
         let segments = if with_queues { graph.num_segments() } else { 0 };
-        let marked_segments =
-            if workload.bfs && plan.heads_per_vertex > 0 { graph.num_segments() } else { 0 };
+        let searches = workload.bfs || workload.bfs_batch;
+        let marked_segments = if searches && plan.heads_per_vertex > 0 { graph.num_segments() } else { 0 };
         let frontier = || Frontier::new(&device, vertices_if(with_queues), segments);
         Ok(Self {
             transport,

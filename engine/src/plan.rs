@@ -228,9 +228,9 @@ impl MemoryPlan {
         }
         if workload.bfs {
             add("levels", n * 4);
-            if heads_per_vertex > 0 {
-                add("segments that vertices wait in", num_segments * 4);
-            }
+        }
+        if (workload.bfs || workload.bfs_batch) && heads_per_vertex > 0 {
+            add("segments that vertices wait in", num_segments * 4);
         }
         if workload.bfs_batch {
             add("search masks", 3 * 8 * n);

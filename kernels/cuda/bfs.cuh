@@ -88,6 +88,13 @@ GPUVM_DEVICE FrontierSearch search_of_step(const BfsArgs& args, const StepView& 
 // What the segments of a level that vertices wait in are marked with.
 GPUVM_DEVICE u32 mark_of_level(u64 level) { return u32(level) + 1; }
 
+// Marks the segments of the edges from `begin` to before `end`.
+GPUVM_DEVICE void mark_segments(const BfsArgs& args, const StepView& view, u64 begin, u64 end) {
+  const u32 shift = args.incoming.segment_shift;
+  for (u64 s = begin >> shift; s <= (end - 1) >> shift; ++s)
+    store_relaxed(&pointer<u32>(args.segment_marks)[s], mark_of_level(view.step.level));
+}
+
 // Bottom-up over heads: unvisited vertices with a head in the frontier enter the next level. Of the others it marks the
 // segments beyond their heads, and counts these edges and their pages: the vertices are in address order, so a page that is
 // the last of one row and the first of the next counts once.
@@ -99,7 +106,6 @@ GPUVM_DEVICE_COLD void pull_heads(Warp& outer, const BfsArgs& args, const StepVi
   constexpr u32 kHeads = kLanes == 1 ? 1 : 2;
   Warp warp = outer;
   u32* levels = pointer<u32>(args.levels);
-  u32* marks = pointer<u32>(args.segment_marks);
   const GraphView& graph = args.incoming;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   const FrontierSearch search = search_of_step(args, view);
@@ -158,9 +164,7 @@ GPUVM_DEVICE_COLD void pull_heads(Warp& outer, const BfsArgs& args, const StepVi
             ++waiting_vertices;
             waiting_edges += end[k] - begin[k];
             waiting_pages += my_last - my_first + (before == my_first ? 0 : 1);
-            const u64 last_segment = (end[k] - 1) >> graph.segment_shift;
-            for (u64 s = begin[k] >> graph.segment_shift; s <= last_segment; ++s)
-              store_relaxed(&marks[s], mark_of_level(view.step.level));
+            mark_segments(args, view, begin[k], end[k]);
           }
           last_page = warp.read_lane(my_last, highest_bit(waiting));
         }
@@ -238,26 +242,32 @@ GPUVM_DEVICE bool pull_segment(Warp& warp, const BfsArgs& args, const StepView& 
   return true;
 }
 
-// Bottom-up over the edges beyond the heads, of vertices that are still unvisited: the segments that are marked, so that all
-// vertices that want a page share it.
-template <class Edges>
-GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges) {
-  const GraphView& graph = args.incoming;
+// Calls `body(s)` for the segments that are marked for this level, up to the first for which it is false.
+template <class Body>
+GPUVM_DEVICE void for_each_marked_segment(Warp& warp, const BfsArgs& args, const StepView& view, Body body) {
+  const u64 num_segments = args.incoming.num_segments;
   const u32* marks = pointer<const u32>(args.segment_marks);
   // The lanes look at a segment each, so many that about two are marked. Marked ones lie close together, in degree order: the
   // lanes' are far apart, so that no warp comes upon many. (With neighbours 32 in a row went to one warp, which took 1.3 ms
   // for them where the others had done with theirs in 0.2.)
-  const u64 lanes = smaller(2 * graph.num_segments / (view.step.marked_segments + 1) + 1, kLanes);
-  const u64 stride = (graph.num_segments + lanes - 1) / lanes;
-  u64 looked = 0;
+  const u64 lanes = smaller(2 * num_segments / (view.step.marked_segments + 1) + 1, kLanes);
+  const u64 stride = (num_segments + lanes - 1) / lanes;
   WorkItems work{stride, batch_of_segments(warp, stride)};
   for (u64 item = 0, last = 0; item < last || work.take(warp, view, item, last); ++item) {
     const u64 mine = item + warp.lane * stride;
     const bool is_marked =
-        warp.lane < lanes && mine < graph.num_segments && load_relaxed(&marks[mine]) == mark_of_level(view.step.level);
+        warp.lane < lanes && mine < num_segments && load_relaxed(&marks[mine]) == mark_of_level(view.step.level);
     for (u32 marked = warp.ballot(is_marked); marked != 0; marked &= marked - 1)
-      if (!pull_segment(warp, args, view, edges, item + lowest_bit(marked) * stride, looked)) return;  // stopped
+      if (!body(item + lowest_bit(marked) * stride)) return;
   }
+}
+
+// Bottom-up over the edges beyond the heads, of vertices that are still unvisited: the segments that are marked, so that all
+// vertices that want a page share it.
+template <class Edges>
+GPUVM_DEVICE void pull_tails(Warp& warp, const BfsArgs& args, const StepView& view, const Edges& edges) {
+  u64 looked = 0;
+  for_each_marked_segment(warp, args, view, [&](u64 s) { return pull_segment(warp, args, view, edges, s, looked); });
   looked = warp.sum(looked);
   if (warp.leads()) warp.stats.edges += looked;
 }
@@ -387,7 +397,7 @@ GPUVM_DEVICE u64 cost_of_tails(const BfsArgs& args, const Step& step, const Wait
   if (args.reads_lines)
     bytes = smaller(bytes, bytes_of_lines(args, step, true, waiting.vertices, waiting.edges / 2 * sizeof(u32)));
   u64 rows = graph.num_head_vertices;
-  if (args.segment_marks != 0 && graph.num_segments != 0)
+  if (graph.num_segments != 0)
     rows = smaller(rows, u64(f32(waiting.segments(graph)) * (f32(rows) / f32(graph.num_segments))) + graph.num_segments / 8);
   return waiting.edges / 2 + rows / 4 + bytes / kBytesOfAnEdge;
 }

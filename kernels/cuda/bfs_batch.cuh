@@ -151,7 +151,10 @@ GPUVM_DEVICE void batch_heads(Warp& warp, const BfsBatchArgs& args, const StepVi
         if (found != 0) store_relaxed(&next[v], found);
         const bool waits = found != missing && degree > num_heads;
         waiting.add(warp, waits, (begin + num_heads) >> page_shift, (begin + degree - 1) >> page_shift);
-        if (waits) waiting_edges += degree - num_heads;
+        if (waits) {
+          waiting_edges += degree - num_heads;
+          mark_segments(args.search, view, begin + num_heads, begin + degree);
+        }
         if ((v - warp.lane) / kLanes % kGroupsASample != 0) return;
         sampled += count_bits(warp.ballot(degree > num_heads));
         if (!warp.any(waits)) return;
@@ -217,9 +220,10 @@ GPUVM_DEVICE void measure_rest(Warp& warp, const BfsBatchArgs& args, const StepV
   add_relaxed_only(&view.counters->totals[kStatWaitingVertices].value, num_waiting);
 }
 
-// Bottom-up over the edges beyond the heads, of vertices that some search that pulls has not reached: all segments in address order.
+// The part of `batch_tails` in segment `s`: false if the run was stopped.
 template <class Edges>
-GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepView& view, const Edges& edges) {
+GPUVM_DEVICE bool batch_segment(Warp& warp, const BfsBatchArgs& args, const StepView& view, const Edges& edges, u64 s,
+                                u64& looked) {
   const GraphView& graph = args.search.incoming;
   const u64* row_offsets = pointer<const u64>(graph.row_offsets);
   const u64* seen = pointer<const u64>(args.seen);
@@ -227,63 +231,68 @@ GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepVi
   const BatchSearch search{pointer<const u64>(args.frontier), graph.num_vertices, view.error};
   const u64 num_heads = u64(1) << graph.heads_shift;
   const u64 pulling = living_searches(view.step) & ~pushing_searches(view.step);
-  u64 looked = 0;
-  WorkItems work{graph.num_segments, batch_of_segments(warp, graph.num_segments)};
-  for (u64 s = 0, last = 0; s < last || work.take(warp, view, s, last); ++s) {
-    const u64 segment_begin = s << graph.segment_shift;
-    const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
-    const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
-    const u64 last_vertex = last_vertex_of_segment(graph, s);
-    // What vertex v still looks for in this segment, among `length` edges from `begin` on.
-    auto missing_of = [&](u64 v, u64& begin, u64& length) {
-      if (v > last_vertex) return u64(0);
-      const u64 missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
-      begin = row_offsets[v] + num_heads;
-      const u64 end = smaller(row_offsets[v + 1], segment_end);
-      if (begin < segment_begin) begin = segment_begin;
-      length = missing != 0 && begin < end ? end - begin : 0;
-      return missing;
-    };
-    SegmentReader<Edges> segment(edges, segment_begin);
-    if (segment.needs_plan(warp)) {
-      // Most rows are read to their ends, for some search.
-      u64 lines = 0;
-      for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
-        u64 begin = 0, length = 0;
-        missing_of(first + warp.lane, begin, length);
-        lines += num_lines(begin, length);
-      }
-      if (!segment.plan(warp, lines)) continue;
-    }
+  const u64 segment_begin = s << graph.segment_shift;
+  const u64 segment_end = smaller(segment_begin + (u64(1) << graph.segment_shift), graph.num_edges);
+  const u64 first_vertex = pointer<const u32>(graph.segment_first_vertex)[s];
+  const u64 last_vertex = last_vertex_of_segment(graph, s);
+  // What vertex v still looks for in this segment, among `length` edges from `begin` on.
+  auto missing_of = [&](u64 v, u64& begin, u64& length) {
+    if (v > last_vertex) return u64(0);
+    const u64 missing = pulling & ~seen[v] & ~load_relaxed(&next[v]);
+    begin = row_offsets[v] + num_heads;
+    const u64 end = smaller(row_offsets[v + 1], segment_end);
+    if (begin < segment_begin) begin = segment_begin;
+    length = missing != 0 && begin < end ? end - begin : 0;
+    return missing;
+  };
+  SegmentReader<Edges> segment(edges, segment_begin);
+  if (segment.needs_plan(warp)) {
+    // Most rows are read to their ends, for some search.
+    u64 lines = 0;
     for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
-      const u64 v = first + warp.lane;
       u64 begin = 0, length = 0;
-      const u64 missing = missing_of(v, begin, length);
-      if (!warp.any(length != 0)) continue;
-      if (!segment.open(warp)) return;
-      const bool is_long = kShortRow != 0 && length > kShortRow;
-      const u64 looked_before = looked;
-      u64 found =
-          is_long ? 0 : search.among(segment.run.columns + (begin - segment_begin), begin, length, missing, looked);
-      segment.add_read(warp, begin, is_long ? length : looked - looked_before);
-      for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
-        const u32 lane = lowest_bit(lanes);
-        const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
-        const u64 of_row = search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length,
-                                        warp.read_lane(missing, lane), looked);
-        if (warp.lane == lane) found = of_row;
-      }
-      if (found != 0) or_relaxed(&next[v], found);
+      missing_of(first + warp.lane, begin, length);
+      lines += num_lines(begin, length);
     }
-    segment.close(warp);
+    if (!segment.plan(warp, lines)) return true;
   }
+  for (u64 first = first_vertex; first <= last_vertex; first += kLanes) {
+    const u64 v = first + warp.lane;
+    u64 begin = 0, length = 0;
+    const u64 missing = missing_of(v, begin, length);
+    if (!warp.any(length != 0)) continue;
+    if (!segment.open(warp)) return false;
+    const bool is_long = kShortRow != 0 && length > kShortRow;
+    const u64 looked_before = looked;
+    u64 found =
+        is_long ? 0 : search.among(segment.run.columns + (begin - segment_begin), begin, length, missing, looked);
+    segment.add_read(warp, begin, is_long ? length : looked - looked_before);
+    for (u32 lanes = warp.ballot(is_long); lanes != 0; lanes &= lanes - 1) {
+      const u32 lane = lowest_bit(lanes);
+      const u64 row_begin = warp.read_lane(begin, lane), row_length = warp.read_lane(length, lane);
+      const u64 of_row = search.among(warp, segment.run.columns + (row_begin - segment_begin), row_begin, row_length,
+                                      warp.read_lane(missing, lane), looked);
+      if (warp.lane == lane) found = of_row;
+    }
+    if (found != 0) or_relaxed(&next[v], found);
+  }
+  segment.close(warp);
+  return true;
+}
+
+// Bottom-up over the edges beyond the heads, of vertices that some search that pulls has not reached: the marked segments.
+template <class Edges>
+GPUVM_DEVICE void batch_tails(Warp& warp, const BfsBatchArgs& args, const StepView& view, const Edges& edges) {
+  u64 looked = 0;
+  for_each_marked_segment(warp, args.search, view,
+                          [&](u64 s) { return batch_segment(warp, args, view, edges, s, looked); });
   looked = warp.sum(looked);
   if (warp.leads()) warp.stats.edges += looked;
 }
 
 // Makes what was found the frontier: over the queue of vertices found, which are written to the log, or, if there is none,
-// over all, after which the frontier has no other bits than those of this level. The counters' `maximum` gathers the
-// searches that found something.
+// over all that can be found, after which the frontier has no other bits of theirs than those of this level. The counters'
+// `maximum` gathers the searches that found something.
 GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepView& view) {
   u64* seen = pointer<u64>(args.seen);
   u64* frontier = pointer<u64>(args.frontier);
@@ -291,37 +300,45 @@ GPUVM_DEVICE void begin_level(Warp& warp, const BfsBatchArgs& args, const StepVi
   u64 settled = 0, living = 0;
   const u32 level = u32(view.step.level) + 1;
   u64* log = pointer<u64>(args.log) + 2 * entries_in_log(view.step);
-  auto enter = [&](u32 v, bool exists) {
-    const u64 found = exists ? load_relaxed(&next[v]) : 0;
-    if (exists && frontier[v] != found) frontier[v] = found;
-    if (found != 0) {
-      const u64 known = seen[v] | found;
-      seen[v] = known;
-      store_relaxed(&next[v], 0);
-      settled += known == args.all;
-      living |= found;
-    }
-    push(warp, found != 0, v);
-    make_room(warp, view);
-    return found;
-  };
-  if (view.step.num_vertices != 0) {
-    const u32* queue = pointer<const u32>(view.current.vertices);
-    WorkItems work{view.step.num_vertices, kLanes};
-    u64 first, last;
-    while (work.take(warp, view, first, last))
-      for (; first < last; first += kLanes) {
-        const u64 item = first + warp.lane;
-        const u32 v = item < last ? queue[item] : 0;
-        const u64 found = enter(v, item < last);
-        if (item < last) {
-          log[2 * item] = found;
-          log[2 * item + 1] = u64(level) << 32 | v;
-        }
+  // kEdgesInFlight vertices of a lane, or kNoVertex: their accesses do not wait for each other's.
+  auto enter = [&](const u32* v, u64* found) {
+    u64 before[kEdgesInFlight], known[kEdgesInFlight];
+    for (u32 k = 0; k < kEdgesInFlight; ++k) found[k] = v[k] != kNoVertex ? load_relaxed(&next[v[k]]) : 0;
+    for (u32 k = 0; k < kEdgesInFlight; ++k) before[k] = v[k] != kNoVertex ? frontier[v[k]] : 0;
+    for (u32 k = 0; k < kEdgesInFlight; ++k) known[k] = found[k] != 0 ? seen[v[k]] | found[k] : 0;
+    for (u32 k = 0; k < kEdgesInFlight; ++k) {
+      if (before[k] != found[k]) frontier[v[k]] = found[k];
+      if (found[k] != 0) {
+        seen[v[k]] = known[k];
+        store_relaxed(&next[v[k]], 0);
+        settled += known[k] == args.all;
+        living |= found[k];
       }
-  } else {
-    for_each_vertex(warp, view, enter);
-  }
+      push(warp, found[k] != 0, v[k]);
+    }
+    make_room(warp, view);
+  };
+  const u32* queue = pointer<const u32>(view.current.vertices);
+  const bool is_queued = view.step.num_vertices != 0;
+  const u64 num_items = is_queued ? view.step.num_vertices : args.num_rows;
+  WorkItems work{num_items, is_queued ? kEdgesInFlight * kLanes : 1024};
+  u64 first, last;
+  while (work.take(warp, view, first, last))
+    for (; first < last; first += kEdgesInFlight * kLanes) {
+      u32 v[kEdgesInFlight];
+      u64 found[kEdgesInFlight];
+      for (u32 k = 0; k < kEdgesInFlight; ++k) {
+        const u64 item = first + k * kLanes + warp.lane;
+        v[k] = item >= last ? kNoVertex : is_queued ? queue[item] : u32(item);
+      }
+      enter(v, found);
+      for (u32 k = 0; k < kEdgesInFlight && is_queued; ++k) {
+        const u64 item = first + k * kLanes + warp.lane;
+        if (item >= last) continue;
+        log[2 * item] = found[k];
+        log[2 * item + 1] = u64(level) << 32 | v[k];
+      }
+    }
   add_to_sum(warp, view, kSumOfSettled, settled);
   for (u32 distance = kLanes / 2; distance != 0; distance /= 2) living |= warp.read_lane(living, warp.lane ^ distance);
   if (warp.leads() && living != 0) or_relaxed(&view.counters->maximum.value, living);
@@ -364,8 +381,11 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     if (next.frontier_edges == 0 || next.level >= search.depth_limit || next.threshold_before >= search.num_reachable)
       return false;
     plan_push(search, next);
+    // The heads are those of vertices that not all searches have reached.
+    Step unsettled = next;
+    unsettled.total_discovered = next.threshold_before != 0 ? next.threshold_before - 1 : 0;
     if (search.incoming.num_head_vertices != 0 &&
-        (search.always_pulls || cost_of_heads(search, next) < cost_of_push(search, next)))
+        (search.always_pulls || cost_of_heads(search, unsettled) < cost_of_push(search, next)))
       next.scan = kScanHeads;
     // The host takes what there is, and has the run go on with this step.
     return next.phase != kLevelInFrontier && entries_in_log(next) <= args.log_entries / 2;
@@ -374,7 +394,9 @@ GPUVM_DEVICE bool next_batch_step(const BfsBatchArgs& args, Step& next, const St
     next.heads_resident = search.heads_stay;
     if (load_relaxed(&counters->totals[kStatWaitingEdges].value) != 0) {
       next = rest_of_level(next, done, kRestOfLevel);
-      const u64 tails = cost_of_tails(search, next, Waiting::counted(counters)), push = cost_of_push(search, next);
+      const Waiting waiting = Waiting::counted(counters);
+      next.marked_segments = waiting.segments(search.incoming);
+      const u64 tails = cost_of_tails(search, next, waiting), push = cost_of_push(search, next);
       if (search.always_pulls || tails < push)
         plan_tails(search, next);
       else

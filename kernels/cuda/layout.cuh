@@ -365,6 +365,7 @@ struct BfsBatchArgs {
   u64 log;
   u64 log_entries;
   u64 all;
+  u64 num_rows;
 };
 
 struct SsspArgs {

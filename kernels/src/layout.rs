@@ -640,7 +640,7 @@ shared_struct! {
         /// 1 if heads are the neighbours with most edges, as in degree order: many of them are in a frontier.
         heads_are_hubs: u64,
         /// Address of a `u32` a segment of `incoming`: one more than the last level for which a vertex waits there after its
-        /// heads. A batch of searches has none.
+        /// heads.
         segment_marks: u64,
     }
 
@@ -664,6 +664,8 @@ shared_struct! {
         log_entries: u64,
         /// A bit for each search.
         all: u64,
+        /// Rows that a search may find: those after them have no edges.
+        num_rows: u64,
     }
 
     /// Single-source shortest paths.

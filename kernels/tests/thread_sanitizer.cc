@@ -350,6 +350,7 @@ Levels run_bfs(Graph& graph, Pages* pages, u32 num_threads, bool pulls, bool rea
   batch.log = address(log);
   batch.log_entries = log.size() / 2;
   batch.all = ~u64(0);
+  batch.num_rows = n;
   for (bool goes_on = true; goes_on;) {
     on_threads(num_threads, [&](Warp& warp) { bfs_batch(warp, batch); });
     // What the host does between runs, for the first search.

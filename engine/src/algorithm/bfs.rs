@@ -80,7 +80,6 @@ impl PreparedGraph {
                 depth_limit: options.depth_limit.unwrap_or(Level::MAX),
                 original_ids: self.original_ids.address(),
                 target: target.unwrap_or(VertexId::MAX),
-                segment_marks: self.segment_marks.address(),
                 // The smallest parent of all is known when the whole frontier has offered itself: that takes pushes.
                 ..self.search_args(traversal, !options.parents)
             };
@@ -122,6 +121,7 @@ impl PreparedGraph {
             num_frames: self.plan.num_frames,
             heads_stay: self.plan.heads_stay().into(),
             heads_are_hubs: self.csr().permutation().is_some().into(),
+            segment_marks: self.segment_marks.address(),
             ..BfsArgs::default()
         }
     }

@@ -292,6 +292,7 @@ impl PreparedGraph {
         self.batch_frontier.fill(0)?;
         self.batch_next.fill(0)?;
         self.batch_waiting.fill(0)?;
+        self.segment_marks.fill(0)?;
         for &(row, mask) in &masks {
             self.batch_seen.write(row as usize, &[mask])?;
             self.batch_frontier.write(row as usize, &[mask])?;
@@ -317,6 +318,7 @@ impl PreparedGraph {
                 log: self.batch_log.address(),
                 log_entries: log_entries(n),
                 all,
+                num_rows: num_rows as u64,
             };
             loop {
                 let (end, mut steps) = self.run(&args, &traversal, first)?;
