@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use program::{Folder, assert_mentions};
 use serde_json::Value;
@@ -828,11 +828,10 @@ fn ring(n: u32) -> String {
     text
 }
 
+/// Searches that take half a minute and more, some 10,000 steps from each of 5,000 sources, once they are under way; and
+/// the lines of their messages to come.
 #[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_run_and_writes_nothing() {
-    // Half a minute and more of work: some 10,000 steps from each of 5,000 sources.
-    let folder = Folder::with(&ring(20_000));
+fn long_searches(folder: &Folder) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut child = folder
         .command("bfs --graph graph.mtx --source random:5000 --output out.npy --parents --json out.json -v")
         .stdout(Stdio::piped())
@@ -842,6 +841,14 @@ fn ctrl_c_ends_a_run_and_writes_nothing() {
     let mut lines =
         BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("UTF-8"));
     assert!(lines.any(|line| line.contains("bfs begins")), "runs");
+    (child, lines)
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_and_writes_nothing() {
+    let folder = Folder::with(&ring(20_000));
+    let (child, lines) = long_searches(&folder);
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
     assert!(kill.success());
     let last = lines.last().expect("a message");
@@ -855,15 +862,7 @@ fn ctrl_c_ends_a_run_and_writes_nothing() {
 #[test]
 fn second_ctrl_c_leaves_nothing_either() {
     let folder = Folder::with(&ring(20_000));
-    let mut child = folder
-        .command("bfs --graph graph.mtx --source random:5000 --output out.npy --parents --json out.json -v")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let mut lines =
-        BufReader::new(child.stderr.take().expect("piped")).lines().map(|line| line.expect("UTF-8"));
-    assert!(lines.any(|line| line.contains("bfs begins")), "runs");
+    let (mut child, lines) = long_searches(&folder);
     // The second may come too late, which is as well.
     let ids = [child.id().to_string(), child.id().to_string()];
     Command::new("kill").arg("-INT").args(ids).stderr(Stdio::null()).status().expect("kill is there");

@@ -1,39 +1,12 @@
 // Pages through queue pairs on threads, for ThreadSanitizer: threads that fault, with few frames, and threads that stand for
 // NICs, with the code that does so on a device. Exits with 1 if a byte or a count is wrong; races are ThreadSanitizer's to
 // report.
-#include <cstdio>
-#include <cstdlib>
-#include <thread>
-#include <vector>
-
-#ifdef BREAK_RELEASE
-// The test of this test: without release order a request may be read before it is there.
-#undef __ATOMIC_RELEASE
-#define __ATOMIC_RELEASE __ATOMIC_RELAXED
-#endif
+#include "sanitizer.h"
 #include "queue_engine.cuh"
 
 using namespace gpuvm;
 
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::exit(1);
-}
-
-u64 next_random(u64& state) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state;
-}
-
-template <class T>
-u64 address(std::vector<T>& array) {
-  return reinterpret_cast<u64>(array.data());
-}
 
 constexpr u32 kPageShift = 12;
 constexpr u64 kPageWords = (u64(1) << kPageShift) / 8;

@@ -1,16 +1,7 @@
 // The page protocol and the traversals on threads, for ThreadSanitizer: far fewer frames than pages, so that pages are
 // evicted under the readers' noses all the time. Exits with 1 if a byte or an answer is wrong; races are
 // ThreadSanitizer's to report.
-#include <cstdio>
-#include <cstdlib>
-#include <thread>
-#include <vector>
-
-#ifdef BREAK_RELEASE
-// The test of this test: without release order a page's bytes may be read before they are there.
-#undef __ATOMIC_RELEASE
-#define __ATOMIC_RELEASE __ATOMIC_RELAXED
-#endif
+#include "sanitizer.h"
 #include "bfs_batch.cuh"
 #include "connected_components.cuh"
 #include "page_rank.cuh"
@@ -19,24 +10,6 @@
 using namespace gpuvm;
 
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::exit(1);
-}
-
-u64 next_random(u64& state) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state;
-}
-
-template <class T>
-u64 address(std::vector<T>& array) {
-  return reinterpret_cast<u64>(array.data());
-}
 
 template <class Body>
 void on_threads(u32 num_threads, Body body) {

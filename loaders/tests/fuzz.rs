@@ -3,29 +3,14 @@
 //! The mutations follow from a constant seed; only how many there is time for depends on the machine.
 //! `GPUVM_FUZZ_SECONDS` sets the time of each of the three loops.
 
+mod random;
+
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gpuvm_loaders::{LoadOptions, LoadedGraph, WeightRule, load, load_bytes, write_gvg};
-
-/// xorshift64*: the same numbers everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-    fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { (self.next() >> 11) as usize % bound }
-    }
-    fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len())]
-    }
-}
+use random::Random;
 
 fn budget() -> Duration {
     let seconds = std::env::var("GPUVM_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5.0);
@@ -100,7 +85,7 @@ fn mutate(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Random) {
                 let is_word = |b: &u8| !b.is_ascii_whitespace();
                 let begin = bytes[..at].iter().rposition(|b| !is_word(b)).map_or(0, |blank| blank + 1);
                 let end = bytes[at..].iter().position(|b| !is_word(b)).map_or(bytes.len(), |len| at + len);
-                bytes.splice(begin..end.max(begin), random.pick(&WORDS).bytes());
+                bytes.splice(begin..end.max(begin), WORDS[random.below(WORDS.len())].bytes());
             }
         }
     }

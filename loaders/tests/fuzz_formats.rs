@@ -5,30 +5,18 @@
 //! `GPUVM_FUZZ_INPUTS` the number of inputs of each format instead, as in
 //! `GPUVM_FUZZ_INPUTS=1000000 cargo test --release -p gpuvm-loaders --test fuzz_formats -- --nocapture`.
 
+mod random;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gpuvm_loaders::{LoadOptions, LoadedGraph, WeightRule, load_files};
 use peak_alloc::PeakAlloc;
+use random::Random;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-/// xorshift64*: the same numbers everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-    fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { (self.next() >> 11) as usize % bound }
-    }
-}
 
 /// Files of one graph; the first is the one that is opened.
 type Files = Vec<(&'static str, Vec<u8>)>;

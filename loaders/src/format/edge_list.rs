@@ -48,10 +48,7 @@ impl<'a> EdgeList<'a> {
             .to_owned(),
             field: if weighted { Field::Number } else { Field::Pattern },
             symmetry: Symmetry::General,
-            shape: match &ids {
-                Ids::Names(map) => Some(Shape::square(map.ids().len() as u64)),
-                Ids::Numbers { .. } => None,
-            },
+            shape: ids.names().map(|names| Shape::square(names.len() as u64)),
             place: Place::default(),
             entries: 0,
             dense: None,
@@ -83,10 +80,7 @@ impl EdgeSource for EdgeList<'_> {
     }
 
     fn original_ids(&self) -> Option<&[u64]> {
-        match &self.ids {
-            Ids::Names(map) => Some(map.ids()),
-            Ids::Numbers { .. } => None,
-        }
+        self.ids.names()
     }
 }
 

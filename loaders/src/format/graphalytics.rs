@@ -138,9 +138,6 @@ impl EdgeSource for Graphalytics<'_> {
     }
 
     fn original_ids(&self) -> Option<&[u64]> {
-        match &self.ids {
-            Ids::Names(map) => Some(map.ids()),
-            Ids::Numbers { .. } => None,
-        }
+        self.ids.names()
     }
 }

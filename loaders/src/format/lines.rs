@@ -46,6 +46,14 @@ pub(super) enum Ids {
 impl Ids {
     /// From 0, as many as there can be.
     pub(super) const ANY: Self = Self::Numbers { base: 0, count: MAX_VERTICES };
+
+    /// The name of each vertex, if vertices have names.
+    pub(super) fn names(&self) -> Option<&[u64]> {
+        match self {
+            Self::Names(map) => Some(map.ids()),
+            Self::Numbers { .. } => None,
+        }
+    }
 }
 
 /// Lines that are edges.
